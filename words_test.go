@@ -15,9 +15,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/leonelquinteros/gotext"
 
+	"github.com/switchboard-run/switchboard/contract"
 	slash "github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -31,7 +33,7 @@ type said map[string]struct{ plural, place string }
 func TestEveryLanguageHasEveryText(t *testing.T) {
 	t.Parallel()
 	all := said{}
-	for _, dir := range []string{"contract", "kernel", "extensions", "sdk"} {
+	for _, dir := range []string{"contract", "home", "kernel", "extensions", "sdk", "cmd"} {
 		if err := filepath.WalkDir(dir, all.read); err != nil {
 			t.Fatal(err)
 		}
@@ -98,6 +100,12 @@ func verbs(format string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(all)))
 }
 
+// sayers are the functions of package words, and those in front of them, and which of
+// their arguments is the text.
+var sayers = map[string]int{"Say": 1, "Errorf": 0, "Sprintf": 0, "say": 0, "failf": 1}
+
+var letters = regexp.MustCompile(`[A-Za-z]`)
+
 // read collects the texts of a file.
 func (s said) read(path string, d fs.DirEntry, err error) error {
 	if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -130,21 +138,22 @@ func (s said) read(path string, d fs.DirEntry, err error) error {
 			return true
 		}
 		place := fmt.Sprint(path, ":", files.Position(call.Pos()).Line)
-		if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "say" && len(call.Args) > 0 {
-			s.add(place, literal(call.Args[0], consts), "")
+		of, name := "", ""
+		switch f := call.Fun.(type) {
+		case *ast.Ident:
+			name = f.Name
+		case *ast.SelectorExpr:
+			if x, ok := f.X.(*ast.Ident); ok {
+				of = x.Name
+			}
+			name = f.Sel.Name
 		}
-		f, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		of, _ := f.X.(*ast.Ident)
-		isWords := of != nil && of.Name == "words"
-		switch {
-		case isWords && f.Sel.Name == "Say":
-			s.add(place, literal(call.Args[1], consts), "")
-		case isWords && f.Sel.Name == "Count":
+		if name == "Count" && of == "words" {
 			s.add(place, literal(call.Args[1], consts), literal(call.Args[2], consts))
-		case f.Sel.Name == "say" && len(call.Args) > 0:
+		} else if i, says := sayers[name]; says && len(call.Args) > i && (unicode.IsLower(rune(name[0])) || of == "words" ||
+			of == "" && filepath.Base(filepath.Dir(path)) == "words") {
+			s.add(place, literal(call.Args[i], consts), "")
+		} else if name == "Hint" && of == "directory" {
 			s.add(place, literal(call.Args[0], consts), "")
 		}
 		return true
@@ -153,7 +162,7 @@ func (s said) read(path string, d fs.DirEntry, err error) error {
 }
 
 func (s said) add(place, text, plural string) {
-	if text != "" {
+	if letters.MatchString(verb.ReplaceAllString(text, "")) {
 		s[text] = struct{ plural, place string }{plural, place}
 	}
 }
@@ -182,6 +191,23 @@ func literal(e ast.Expr, consts map[string]ast.Expr) string {
 
 // readDynamic adds the texts that are values: of commands, channels and their states.
 func (s said) readDynamic(t *testing.T) {
+	s.add("contract/limits.go", strings.TrimSpace(contract.RepeatMark), "")
+	for _, why := range []string{
+		"You asked for it: /agent chooses another one.", "/agent lists those that are.",
+		"The configuration maps this channel to it (agents.routing).",
+		"The configuration makes it the default (agents.default).", "The configuration enables no agent (agents.enabled).",
+	} {
+		s.add("kernel/router/message.go", why, "")
+	}
+	values := regexp.MustCompile(`\{\{.*?\}\}`)
+	for _, name := range []string{"capped", "empty", "error", "timeout"} {
+		file := "extensions/agent/prompts/" + name + ".md"
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.add(file, strings.TrimSpace(values.ReplaceAllString(string(text), "%v")), "")
+	}
 	for _, c := range slash.Builtin() {
 		s.add("contract/command/slash.go", c.Description, "")
 		s.add("contract/command/slash.go", c.Arguments, "")

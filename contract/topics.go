@@ -181,6 +181,7 @@ type ChannelSend struct {
 	Conversation string `json:"conversation,omitempty"` // the channel's own address; empty: the default recipient
 	Thread       string `json:"thread,omitempty"`
 	Owner        string `json:"owner,omitempty"`    // user id of the owner on this channel, if known
+	Language     string `json:"language,omitempty"` // of the recipient, an IETF tag; empty: English or unknown
 	ReplyTo      string `json:"reply_to,omitempty"` // the platform's message id
 	DraftID      string `json:"draft_id,omitempty"`
 	Part         int    `json:"part,omitempty"` // from 1

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
@@ -19,21 +20,30 @@ func (p *plan) limits() (all []directory.Limit) {
 	m := p.config.Models
 	add := func(monthly bool, agent, model string, tokens int64, money float64, setting string) {
 		l := directory.Limit{Monthly: monthly, Agent: agent, Model: model, Amount: tokens, Setting: setting}
-		amount, of, then := fmt.Sprintf("%d tokens", tokens), "for all models", "no model is asked"
+		amount := words.Sprintf("%d tokens", tokens)
 		if money > 0 {
 			l.Money, l.Amount, amount = true, micros(money), fmt.Sprintf("%.2f %s", money, m.Currency)
 		}
 		switch {
+		case agent != "" && monthly:
+			l.Name = words.Sprintf("this month's limit of %v for the agent %s", amount, agent)
+			l.Then = words.Sprintf("it asks no model until the end of the month")
 		case agent != "":
-			of, then = "for the agent "+agent, "it asks no model"
+			l.Name = words.Sprintf("today's limit of %v for the agent %s", amount, agent)
+			l.Then = words.Sprintf("it asks no model until midnight")
+		case model != "" && monthly:
+			l.Name = words.Sprintf("this month's limit of %v for %s", amount, model)
+			l.Then = words.Sprintf("it is not asked until the end of the month")
 		case model != "":
-			of, then = "for "+model, "it is not asked"
+			l.Name = words.Sprintf("today's limit of %v for %s", amount, model)
+			l.Then = words.Sprintf("it is not asked until midnight")
+		case monthly:
+			l.Name = words.Sprintf("this month's limit of %v for all models", amount)
+			l.Then = words.Sprintf("no model is asked until the end of the month")
+		default:
+			l.Name = words.Sprintf("today's limit of %v for all models", amount)
+			l.Then = words.Sprintf("no model is asked until midnight")
 		}
-		period, end := "today's", "midnight"
-		if monthly {
-			period, end = "this month's", "the end of the month"
-		}
-		l.Name, l.Then = fmt.Sprintf("%s limit of %s %s", period, amount, of), then+" until "+end
 		all = append(all, l)
 	}
 	for _, model := range slices.Sorted(maps.Keys(m.DailyTokens)) {

@@ -155,7 +155,7 @@ func (k *Kernel) statusText(language string) string {
 		c := &now.Channels[i]
 		fmt.Fprintf(&b, "- %s: %s", words.Say(language, c.Name), words.Say(language, c.Status()))
 		if c.Readiness.GetDetail() != "" && !c.Ready() {
-			fmt.Fprintf(&b, " (%s)", c.Readiness.GetDetail())
+			fmt.Fprintf(&b, " (%s)", words.Translate(language, c.Readiness.GetDetail()))
 		}
 		b.WriteByte('\n')
 	}
@@ -169,7 +169,7 @@ func (k *Kernel) statusText(language string) string {
 	defer k.mu.Unlock()
 	for id, s := range k.status {
 		if s.State == supervisor.Failed || s.State == supervisor.BackingOff {
-			fmt.Fprintf(&b, "- %s: %s: %s\n", id, words.Say(language, string(s.State)), s.LastError)
+			fmt.Fprintf(&b, "- %s: %s: %s\n", id, words.Say(language, string(s.State)), words.Translate(language, s.LastError))
 		}
 	}
 	return strings.TrimSpace(b.String())

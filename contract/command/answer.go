@@ -7,19 +7,21 @@ import (
 	"unicode/utf8"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
-// answerOf returns a result as an answer to a person: its text, or its content.
-func answerOf(r *extensionv1.CallResult) string {
+// answerOf returns a result as an answer to a person, in their language: its text, or
+// its content.
+func answerOf(r *extensionv1.CallResult, language string) string {
 	text := r.GetText()
 	if text == "" {
 		text = prose(r.GetContent())
 	}
 	if text = strings.TrimSpace(text); text == "" {
-		return "Done."
+		return words.Say(language, "Done.")
 	}
 	if r.GetIsError() {
-		return sentence(text)
+		return sentence(text, language)
 	}
 	return text
 }
@@ -52,12 +54,12 @@ func prose(content string) string {
 	return "```json\n" + b.String() + "```"
 }
 
-// sentence capitalizes an error's text and adds a period.
-func sentence(s string) string {
-	s = strings.TrimSpace(s)
+// sentence translates an error's text, capitalizes it and adds a period.
+func sentence(s, language string) string {
+	s = strings.TrimSpace(words.Translate(language, strings.TrimSpace(s)))
 	first, size := utf8.DecodeRuneInString(s)
 	if size == 0 {
-		return "That didn't work."
+		return words.Say(language, "That didn't work.")
 	}
 	if s = string(unicode.ToUpper(first)) + s[size:]; !strings.ContainsAny(s[len(s)-1:], ".!?:`") {
 		s += "."

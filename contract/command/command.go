@@ -15,6 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/schema"
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // Tool is the tool that a command calls.
@@ -43,13 +44,13 @@ func Run(
 	}
 	repeatable := t.GetReadOnly() || t.GetIdempotent()
 	if d.GetUncertain() && !repeatable {
-		return o, fmt.Sprintf("/%s was interrupted, so I don't know whether it took effect. "+
+		return o, words.Say(given.Language, "/%s was interrupted, so I don't know whether it took effect. "+
 			"Check, and send it again if it didn't.", given.Name)
 	}
 	if given.Group && given.Principal.Group == "" { // queued by an earlier version
 		given.Principal.Confined = true
 	}
-	arguments, err := t.arguments(given.Name, given.Text)
+	arguments, err := t.arguments(&given)
 	if err != nil {
 		return o, err.Error()
 	}
@@ -63,16 +64,16 @@ func Run(
 	switch {
 	case err == nil:
 		o.Effects = result.GetEffects()
-		return o, answerOf(result)
+		return o, answerOf(result, given.Language)
 	case errors.Is(context.Cause(ctx), ErrTimeout):
-		return o, fmt.Sprintf("/%s took too long and was stopped.", given.Name)
+		return o, words.Say(given.Language, "/%s took too long and was stopped.", given.Name)
 	case errors.Is(err, contract.ErrUnavailable), errors.Is(err, contract.ErrConflict),
 		errors.Is(err, contract.ErrStale):
 		o.Kind, o.RetryAfterMs = busv1.Outcome_KIND_RETRY, conflictPause.Milliseconds()
 	case gone(err):
 		o.Kind = busv1.Outcome_KIND_UNKNOWN
 	default:
-		return o, sentence(err.Error())
+		return o, sentence(err.Error(), given.Language)
 	}
 	o.Reason = err.Error()
 	return o, ""
@@ -84,10 +85,12 @@ func gone(err error) bool {
 
 // arguments parses the text after the command into arguments. An error is written for
 // the person.
-func (t *Tool) arguments(command, text string) (json.RawMessage, error) {
+func (t *Tool) arguments(c *contract.Command) (json.RawMessage, error) {
 	var s *schema.Schema
 	if t.Schema != nil {
 		s = t.Schema()
 	}
-	return newForm(command, t.GetSchema(), s).parse(text)
+	f := newForm(c.Name, t.GetSchema(), s)
+	f.language = c.Language
+	return f.parse(c.Text)
 }

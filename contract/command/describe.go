@@ -6,24 +6,26 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // maxShown is how many characters of the arguments, or of a description, a person sees.
 const maxShown = 1500
 
-// Describe tells a person which call of a tool an agent wants to make. No text of the
+// Describe tells a person in their language which call of a tool an agent wants to make. No text of the
 // call can pass for another part of it.
-func Describe(agent, tool, description string, arguments []byte) string {
-	shown := readable(listed(arguments))
+func Describe(language, agent, tool, description string, arguments []byte) string {
+	shown := readable(language, listed(arguments))
 	fence := "```"
 	for strings.Contains(shown, fence) {
 		fence += "`"
 	}
 	what := tool + ":"
 	if description != "" {
-		what += "\n" + readable(summary(description))
+		what += "\n" + readable(language, words.Say(language, summary(description)))
 	}
-	return fmt.Sprintf("%s wants to run %s\n\n%s\n%s\n%s", agent, what, fence, shown, fence)
+	return words.Say(language, "%s wants to run %s\n\n%s", agent, what, fence+"\n"+shown+"\n"+fence)
 }
 
 // summary is the first sentence of a description.
@@ -60,7 +62,7 @@ func listed(raw []byte) string {
 }
 
 // readable escapes what hides or reorders other characters, and cuts to maxShown.
-func readable(text string) string {
+func readable(language, text string) string {
 	var b strings.Builder
 	all := []rune(text)
 	for _, c := range all[:min(len(all), maxShown)] {
@@ -71,7 +73,8 @@ func readable(text string) string {
 		}
 	}
 	if more := len(all) - maxShown; more > 0 {
-		fmt.Fprintf(&b, "\n... and %d more characters that are not shown", more)
+		b.WriteString("\n" + words.Count(language, "... and %d more character that is not shown",
+			"... and %d more characters that are not shown", more, more))
 	}
 	return b.String()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract/schema"
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // form parses the text after a command into the parameters of a tool:
@@ -25,6 +26,7 @@ import (
 // A word with = that names no parameter is text, unless it looks like a misspelled name.
 type form struct {
 	command    string
+	language   string         // of the person
 	schema     *schema.Schema // nil: none
 	parameters []*parameter   // in the order of the schema
 	required   []*parameter   // in the order of its required list
@@ -104,7 +106,7 @@ func misspelled(a, b string) bool {
 // parse parses the text after a command. An error includes the usage.
 func (f *form) parse(text string) (json.RawMessage, error) {
 	values, err := f.read(text)
-	if errors.Is(err, errMissing) && strings.TrimSpace(text) == "" {
+	if _, ok := errors.AsType[missing](err); ok && strings.TrimSpace(text) == "" {
 		return nil, errors.New(f.usage())
 	}
 	var raw []byte
@@ -115,7 +117,7 @@ func (f *form) parse(text string) (json.RawMessage, error) {
 		err = f.check(raw)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %s", sentence(err.Error()), f.usage())
+		return nil, errors.New(sentence(err.Error(), f.language) + " " + f.usage())
 	}
 	return raw, nil
 }
@@ -131,31 +133,34 @@ func (f *form) check(raw []byte) error {
 	return nil
 }
 
-var errMissing = errors.New("missing")
+// missing is the name of a required parameter that a text does not set.
+type missing string
+
+func (m missing) Error() string { return words.Sprintf("%s is missing", string(m)) }
 
 // read sets the options of a text, and then fills the other parameters with its words.
 func (f *form) read(text string) (map[string]any, error) {
 	values := map[string]any{}
-	words, options, err := f.split(values, text)
+	given, options, err := f.split(values, text)
 	if err != nil {
 		return nil, err
 	}
 	free := unset(values, f.required)
 	for i, p := range free {
-		if len(words) == 0 {
-			return nil, fmt.Errorf("%s is %w", p.name, errMissing)
+		if len(given) == 0 {
+			return nil, missing(p.name)
 		}
-		if words, err = p.fill(values, text, words, options, i == len(free)-1); err != nil {
+		if given, err = p.fill(values, text, given, options, i == len(free)-1); err != nil {
 			return nil, err
 		}
 	}
-	for len(words) > 0 {
-		if p, value := f.bare(words); p != nil {
-			words, err = words[1:], p.set(values, value)
+	for len(given) > 0 {
+		if p, value := f.bare(given); p != nil {
+			given, err = given[1:], p.set(values, value)
 		} else if p := f.find((*parameter).isFirst); p != nil && values[p.name] == nil {
-			words, err = p.fill(values, text, words, options, true)
+			given, err = p.fill(values, text, given, options, true)
 		} else {
-			err = fmt.Errorf("unexpected argument '%s'", cut(words[0].value))
+			err = words.Errorf("unexpected argument '%s'", cut(given[0].value))
 		}
 		if err != nil {
 			return nil, err
@@ -241,18 +246,18 @@ func (f *form) option(values map[string]any, text string, among bool) (after str
 	case p == nil:
 		meant := f.find(func(p *parameter) bool { return misspelled(plain(name), plain(p.name)) })
 		if meant != nil {
-			return "", false, fmt.Errorf("unknown option '%s'. Did you mean %s? Put -- before text that isn't an option",
+			return "", false, words.Errorf("unknown option '%s'. Did you mean %s? Put -- before text that isn't an option",
 				name, meant.name)
 		}
 		if flag && !among {
-			return "", false, fmt.Errorf("unknown option '%s'", name)
+			return "", false, words.Errorf("unknown option '%s'", name)
 		}
 		return "", false, nil
 	case !strings.HasPrefix(tail, "=") && p.is("boolean"):
 		return tail, true, p.set(values, "true")
 	case !strings.HasPrefix(tail, "="):
 		if tail = trimLeft(tail); tail == "" {
-			return "", false, fmt.Errorf("%s needs a value", p.name)
+			return "", false, words.Errorf("%s needs a value", p.name)
 		}
 	default:
 		tail = tail[1:]
@@ -298,7 +303,7 @@ func nextWord(s string) (value, after string, err error) {
 			return value, after, nil
 		}
 		if quotes[0] != "'" { // may be an apostrophe
-			err = fmt.Errorf("the quotation mark before '%s' isn't closed", cut(inner))
+			err = words.Errorf("the quotation mark before '%s' isn't closed", cut(inner))
 		}
 	}
 	if end := strings.IndexAny(s, space); end >= 0 {
@@ -336,7 +341,7 @@ func cut(s string) string {
 // usage returns the usage of the command, in Markdown.
 func (f *form) usage() string {
 	var line, details strings.Builder
-	line.WriteString("Usage: /" + f.command)
+	line.WriteString(words.Say(f.language, "Usage: /%s", f.command))
 	optional := slices.DeleteFunc(slices.Clone(f.parameters), func(p *parameter) bool { return p.required })
 	for _, p := range slices.Concat(f.required, optional) {
 		name := p.name
@@ -347,10 +352,10 @@ func (f *form) usage() string {
 		case p.is("boolean"):
 			fmt.Fprintf(&line, " [--%s]", name)
 		default:
-			fmt.Fprintf(&line, " [%s=%s]", name, p.kind())
+			fmt.Fprintf(&line, " [%s=%s]", name, p.kind(f.language))
 		}
 		if p.Description != "" {
-			fmt.Fprintf(&details, "\n- %s: %s", name, p.Description)
+			fmt.Fprintf(&details, "\n- %s: %s", name, words.Say(f.language, p.Description))
 		}
 	}
 	if details.Len() > 0 {

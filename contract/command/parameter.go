@@ -2,10 +2,11 @@ package command
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // parameter is one property of the schema.
@@ -42,21 +43,22 @@ func (p *parameter) isText() bool {
 func (p *parameter) isFirst() bool { return !p.required && !p.is("boolean") && !p.is("object") }
 
 // kind describes the value in the usage.
-func (p *parameter) kind() string {
+func (p *parameter) kind(language string) string {
 	if len(p.Enum) > 0 {
 		return p.options("|")
 	}
-	words := map[string]string{
-		"string": "TEXT", "integer": "NUMBER", "number": "NUMBER", "boolean": "yes|no", "array": "A,B,...", "object": "JSON",
+	names := map[string]string{
+		"string": words.Say(language, "TEXT"), "integer": words.Say(language, "NUMBER"),
+		"number": words.Say(language, "NUMBER"), "boolean": "yes|no", "array": "A,B,...", "object": "JSON",
 	}
 	var kinds []string
 	for _, t := range p.Type {
-		if w := words[t]; w != "" && !slices.Contains(kinds, w) {
+		if w := names[t]; w != "" && !slices.Contains(kinds, w) {
 			kinds = append(kinds, w)
 		}
 	}
 	if kinds == nil {
-		return "VALUE"
+		return words.Say(language, "VALUE")
 	}
 	return strings.Join(kinds, "|")
 }
@@ -79,18 +81,18 @@ func written(v any) string {
 
 // fill sets the parameter to the next word, or to all remaining ones if it is the last
 // parameter and takes several.
-func (p *parameter) fill(values map[string]any, text string, words []word, options []span, last bool) ([]word, error) {
+func (p *parameter) fill(values map[string]any, text string, given []word, options []span, last bool) ([]word, error) {
 	switch {
 	case last && p.isText():
-		return nil, p.set(values, rest(text, words[0].start, options))
-	case words[0].err != nil:
-		return nil, words[0].err
+		return nil, p.set(values, rest(text, given[0].start, options))
+	case given[0].err != nil:
+		return nil, given[0].err
 	}
-	err := p.set(values, words[0].value)
-	if words = words[1:]; err == nil && len(words) > 0 && last && p.is("array") {
-		return p.fill(values, text, words, options, last)
+	err := p.set(values, given[0].value)
+	if given = given[1:]; err == nil && len(given) > 0 && last && p.is("array") {
+		return p.fill(values, text, given, options, last)
 	}
-	return words, err
+	return given, err
 }
 
 // set sets the parameter. Setting a list again appends to it.
@@ -106,7 +108,7 @@ func (p *parameter) set(values map[string]any, text string) error {
 	case given && isList && areMore:
 		v = slices.Concat(list, more)
 	case given:
-		return fmt.Errorf("%s is given twice", p.name)
+		return words.Errorf("%s is given twice", p.name)
 	}
 	values[p.name] = v
 	return nil
@@ -120,7 +122,7 @@ func (p *parameter) value(text string) (any, error) {
 		}
 	}
 	if len(p.Enum) > 0 {
-		return nil, fmt.Errorf("%s must be one of %s, not '%s'", p.name, p.options(", "), cut(text))
+		return nil, words.Errorf("%s must be one of %s, not '%s'", p.name, p.options(", "), cut(text))
 	}
 	if len(p.Type) == 0 {
 		var v any
@@ -137,9 +139,10 @@ func (p *parameter) value(text string) (any, error) {
 	if slices.Contains(p.Type, "string") {
 		return text, nil
 	}
-	return nil, fmt.Errorf("%s must be %s, not '%s'", p.name, map[string]string{
-		"integer": "a whole number", "number": "a number", "boolean": "yes or no",
-		"array": "a list", "object": "a JSON object", "null": "null",
+	return nil, words.Errorf("%s must be %v, not '%s'", p.name, map[string]string{
+		"integer": words.Sprintf("a whole number"), "number": words.Sprintf("a number"),
+		"boolean": words.Sprintf("yes or no"), "array": words.Sprintf("a list"), "object": words.Sprintf("a JSON object"),
+		"null": "null",
 	}[p.Type[0]], cut(text))
 }
 

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // walk collects all problems of a value. The library stops at the first one and
@@ -34,7 +36,7 @@ func (w *walk) check(s *jsonschema.Schema, value any, path []string) {
 		return
 	}
 	if isFalse(s) {
-		w.problems = append(w.problems, Problem{Path: path, Unknown: true, Text: "is not allowed here"})
+		w.problems = append(w.problems, Problem{Path: path, Unknown: true, Text: words.Sprintf("is not allowed here")})
 		return
 	}
 	if s.Ref != "" {
@@ -65,7 +67,7 @@ func (w *walk) check(s *jsonschema.Schema, value any, path []string) {
 func (w *walk) object(s *jsonschema.Schema, v map[string]any, path []string) {
 	for _, name := range s.Required {
 		if _, given := v[name]; !given {
-			w.problems = append(w.problems, Problem{Path: at(path, name), Missing: true, Text: "is required"})
+			w.problems = append(w.problems, Problem{Path: at(path, name), Missing: true, Text: words.Sprintf("is required")})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -129,7 +131,7 @@ func (w *walk) keywords(s *jsonschema.Schema, value any, path []string) bool {
 	if types := append(slices.Clone(s.Types), s.Type); len(types) > 1 || s.Type != "" {
 		if !w.fits(&jsonschema.Schema{Type: s.Type, Types: s.Types}, value) {
 			types = slices.DeleteFunc(types, func(t string) bool { return t == "" })
-			text := fmt.Sprintf("got %s, want %s", typeOf(value), strings.Join(types, " or "))
+			text := words.Sprintf("got %v, want %v", typeOf(value), strings.Join(types, " or "))
 			w.problems = append(w.problems, Problem{Path: path, Text: text, otherType: true})
 			return false
 		}
@@ -139,37 +141,41 @@ func (w *walk) keywords(s *jsonschema.Schema, value any, path []string) bool {
 		only  jsonschema.Schema
 		text  func() string
 	}{
-		{s.Enum != nil, jsonschema.Schema{Enum: s.Enum}, func() string { return "must be one of " + list(s.Enum) }},
-		{s.Const != nil, jsonschema.Schema{Const: s.Const}, func() string { return "must be " + list([]any{*s.Const}) }},
+		{s.Enum != nil, jsonschema.Schema{Enum: s.Enum}, func() string {
+			return words.Sprintf("must be one of %s", list(s.Enum))
+		}},
+		{s.Const != nil, jsonschema.Schema{Const: s.Const}, func() string {
+			return words.Sprintf("must be %s", list([]any{*s.Const}))
+		}},
 		{s.Minimum != nil, jsonschema.Schema{Minimum: s.Minimum}, func() string {
-			return got(value) + "want at least " + number(s.Minimum)
+			return words.Sprintf("got %s, want at least %s", fmt.Sprint(value), number(s.Minimum))
 		}},
 		{s.Maximum != nil, jsonschema.Schema{Maximum: s.Maximum}, func() string {
-			return got(value) + "want at most " + number(s.Maximum)
+			return words.Sprintf("got %s, want at most %s", fmt.Sprint(value), number(s.Maximum))
 		}},
 		{s.ExclusiveMinimum != nil, jsonschema.Schema{ExclusiveMinimum: s.ExclusiveMinimum}, func() string {
-			return got(value) + "want more than " + number(s.ExclusiveMinimum)
+			return words.Sprintf("got %s, want more than %s", fmt.Sprint(value), number(s.ExclusiveMinimum))
 		}},
 		{s.ExclusiveMaximum != nil, jsonschema.Schema{ExclusiveMaximum: s.ExclusiveMaximum}, func() string {
-			return got(value) + "want less than " + number(s.ExclusiveMaximum)
+			return words.Sprintf("got %s, want less than %s", fmt.Sprint(value), number(s.ExclusiveMaximum))
 		}},
 		{s.MultipleOf != nil, jsonschema.Schema{MultipleOf: s.MultipleOf}, func() string {
-			return got(value) + "want a multiple of " + number(s.MultipleOf)
+			return words.Sprintf("got %s, want a multiple of %s", fmt.Sprint(value), number(s.MultipleOf))
 		}},
 		{s.MinLength != nil, jsonschema.Schema{MinLength: s.MinLength}, func() string {
-			return count("want at least %d character", *s.MinLength)
+			return words.Count("", "want at least %d character", "want at least %d characters", *s.MinLength, *s.MinLength)
 		}},
 		{s.MaxLength != nil, jsonschema.Schema{MaxLength: s.MaxLength}, func() string {
-			return count("want at most %d character", *s.MaxLength)
+			return words.Count("", "want at most %d character", "want at most %d characters", *s.MaxLength, *s.MaxLength)
 		}},
 		{s.MinItems != nil, jsonschema.Schema{MinItems: s.MinItems}, func() string {
-			return count("want at least %d item", *s.MinItems)
+			return words.Count("", "want at least %d item", "want at least %d items", *s.MinItems, *s.MinItems)
 		}},
 		{s.MaxItems != nil, jsonschema.Schema{MaxItems: s.MaxItems}, func() string {
-			return count("want at most %d item", *s.MaxItems)
+			return words.Count("", "want at most %d item", "want at most %d items", *s.MaxItems, *s.MaxItems)
 		}},
 		{s.Pattern != "", jsonschema.Schema{Pattern: s.Pattern}, func() string {
-			return fmt.Sprintf("%s does not match %q", list([]any{value}), s.Pattern)
+			return words.Sprintf("%s does not match %q", list([]any{value}), s.Pattern)
 		}},
 	} {
 		if k.given && !w.fits(&k.only, value) {
@@ -178,7 +184,7 @@ func (w *walk) keywords(s *jsonschema.Schema, value any, path []string) bool {
 	}
 	if text, ok := value.(string); ok && formats[s.Format] != nil {
 		if err := formats[s.Format](text); err != nil {
-			w.report(path, fmt.Sprintf("%s is not a valid %s: %v", list([]any{value}), s.Format, err))
+			w.report(path, words.Sprintf("%s is not a valid %s: %v", list([]any{value}), s.Format, err))
 		}
 	}
 	w.rest(s, value, path)
@@ -253,29 +259,19 @@ func typeOf(value any) string {
 	return "number"
 }
 
-func got(value any) string { return fmt.Sprintf("got %v, ", value) }
-
 func number(f *float64) string { return strconv.FormatFloat(*f, 'f', -1, 64) }
-
-func count(format string, n int) string {
-	text := fmt.Sprintf(format, n)
-	if n != 1 {
-		text += "s"
-	}
-	return text
-}
 
 // list joins the values, encoded as JSON.
 func list(values []any) string {
-	words := make([]string, len(values))
+	texts := make([]string, len(values))
 	for i, v := range values {
 		raw, err := json.Marshal(v)
 		if err != nil {
 			raw = []byte(fmt.Sprint(v))
 		}
-		words[i] = string(raw)
+		texts[i] = string(raw)
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(texts, ", ")
 }
 
 // lastCause returns the library's message without its paths.

@@ -3,7 +3,9 @@
 // this directory, with the plural forms that its header declares. A text that a file
 // lacks is English; a test finds those.
 //
-// Texts for models, logs and the command line are English only.
+// Texts for models, logs and the command line are English only. Errors and states are
+// stored and cross processes in English; Translate finds the text that they were made
+// from, if it was made with Errorf or Sprintf.
 package words
 
 import (
@@ -22,32 +24,41 @@ import (
 //go:embed *.po
 var files embed.FS
 
+// catalog holds the texts of one language.
+type catalog struct {
+	po    gotext.Translator
+	forms func() []form
+}
+
 // catalogs has the languages. A file is parsed when its language is first used.
-var catalogs = func() map[string]func() gotext.Translator {
-	all := map[string]func() gotext.Translator{}
-	names, err := fs.Glob(files, "*.po")
+var catalogs = load(files)
+
+// load returns the languages of a directory, by tag.
+func load(dir fs.FS) map[string]func() *catalog {
+	all := map[string]func() *catalog{}
+	names, err := fs.Glob(dir, "*.po")
 	if err != nil {
 		panic(err) // the pattern is valid
 	}
 	for _, name := range names {
-		all[strings.TrimSuffix(name, path.Ext(name))] = sync.OnceValue(func() gotext.Translator {
-			text, err := files.ReadFile(name)
+		all[strings.TrimSuffix(name, path.Ext(name))] = sync.OnceValue(func() *catalog {
+			text, err := fs.ReadFile(dir, name)
 			if err != nil {
 				panic(err) // it is part of the program
 			}
 			po := gotext.NewPo()
 			po.Parse(text)
-			return po
+			return &catalog{po, sync.OnceValue(func() []form { return formsOf(po) })}
 		})
 	}
 	return all
-}()
+}
 
 // Say formats a text in a language, an IETF tag such as ru or ru-RU; in English if it
 // is empty or unknown. It is safe for concurrent use.
 func Say(language, text string, args ...any) string {
-	if po := catalog(language); po != nil && text != "" { // the empty text is a file's header
-		text = po.Get(text)
+	if c := find(language); c != nil && text != "" { // the empty text is a file's header
+		text = c.po.Get(text)
 	}
 	return format(text, args)
 }
@@ -55,8 +66,8 @@ func Say(language, text string, args ...any) string {
 // Count is Say for a text whose form depends on n, which is not itself an argument.
 func Count(language, one, other string, n int, args ...any) string {
 	text := other
-	if po := catalog(language); po != nil {
-		text = po.GetN(one, other, n)
+	if c := find(language); c != nil {
+		text = c.po.GetN(one, other, n)
 	} else if n == 1 {
 		text = one
 	}
@@ -73,8 +84,8 @@ func format(text string, args []any) string {
 // Languages returns the tags of the languages other than English, sorted.
 func Languages() []string { return slices.Sorted(maps.Keys(catalogs)) }
 
-// catalog returns the texts of a language; nil: it is English or unknown.
-func catalog(language string) gotext.Translator {
+// find returns the texts of a language; nil: it is English or unknown.
+func find(language string) *catalog {
 	if language == "" {
 		return nil
 	}

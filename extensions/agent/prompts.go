@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 	loop "github.com/switchboard-run/switchboard/sdk/agent"
 )
@@ -37,7 +38,7 @@ const (
 var builtin = sync.OnceValue(func() *template.Template {
 	t := template.New("").Funcs(template.FuncMap{
 		"trim":     strings.TrimSpace,
-		"duration": func(d time.Duration) string { return d.Round(time.Second).String() },
+		"duration": words.Duration,
 	})
 	return template.Must(t.ParseFS(embedded, "prompts/*.md"))
 })

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/modelapi"
 )
@@ -35,7 +36,7 @@ func Kind() *modelapi.Kind {
 	e := &encoder{}
 	return &modelapi.Kind{
 		ID: ID, Service: "Anthropic", BaseURL: "https://api.anthropic.com/v1", Version: "/v1",
-		URLEnv: URLEnv, ModelEnv: ModelEnv, API: "Anthropic's Messages API",
+		URLEnv: URLEnv, ModelEnv: ModelEnv, API: words.Sprintf("Anthropic's Messages API"),
 		Completions: "/messages", Models: "/models?limit=1000",
 		Headers: func(h http.Header, key string) {
 			h.Set("Anthropic-Version", apiVersion)

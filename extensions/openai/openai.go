@@ -7,6 +7,7 @@ package openai
 import (
 	"net/http"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/modelapi"
 )
@@ -27,7 +28,7 @@ func Kind() *modelapi.Kind {
 	e := &encoder{}
 	return &modelapi.Kind{
 		ID: ID, Service: "OpenAI", BaseURL: "https://api.openai.com/v1", Model: "gpt-4.1-mini",
-		URLEnv: URLEnv, ModelEnv: ModelEnv, API: "OpenAI's chat completions API",
+		URLEnv: URLEnv, ModelEnv: ModelEnv, API: words.Sprintf("OpenAI's chat completions API"),
 		Completions: "/chat/completions", Models: "/models",
 		Headers: func(h http.Header, key string) {
 			if key != "" {

@@ -2,11 +2,11 @@ package bus
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -109,7 +109,7 @@ func (b *Bus) refused(l *Lease, o *busv1.Outcome, err error) {
 		conflicts := l.item.lane.conflicts
 		b.mu.Unlock()
 		if conflicts > maxConflicts(l.item.lane.sub) {
-			b.failed(l, fmt.Sprintf("%d conflicts in a row: %v", conflicts, err), false)
+			b.failed(l, words.Sprintf("%d conflicts in a row: %v", conflicts, err), false)
 			return
 		}
 		b.again(l, time.Duration(min(conflicts-1, 20))*50*time.Millisecond, err.Error())
@@ -233,7 +233,7 @@ func (t *Tx) fail(l *Lease, reason string, uncertain bool) error {
 	d.Reason, d.Uncertain = reason, d.Uncertain || uncertain
 	switch {
 	case spec.MaxDeliver > 0 && d.Attempts >= spec.MaxDeliver:
-		return t.end(l, d, journal.Dead, fmt.Sprintf("failed %d times; the last time: %s", d.Attempts, reason))
+		return t.end(l, d, journal.Dead, words.Sprintf("failed %d times; the last time: %v", d.Attempts, reason))
 	case spec.Hold && b.visible(sub, d):
 		return t.end(l, d, journal.Dead, reasonHeld+": "+reason)
 	}

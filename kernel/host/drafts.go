@@ -75,7 +75,7 @@ func draftPlaceOf(j journal.Reader, l *bus.Lease, p *draftPlace) error {
 		return err
 	}
 	*p = draftPlace{channel: c.Channel, address: c.Address, thread: c.Thread, draft: journal.EventID(inputs[0])}
-	p.replyTo, err = router.NewestMessage(j, inputs)
+	p.replyTo, _, err = router.NewestMessage(j, inputs)
 	return err
 }
 

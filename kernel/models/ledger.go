@@ -3,7 +3,6 @@ package models
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -96,7 +96,7 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the model usage of %s: %w", name, err)
+		return nil, words.Errorf("read the model usage of %s: %w", name, err)
 	}
 	l.today = d
 	l.prune(local)
@@ -193,7 +193,7 @@ func (d *day) refuse(dir *directory.Snapshot, l *directory.Limit) error {
 	if d.of(l, true) < l.Amount {
 		return nil
 	}
-	return &LimitError{l.Model == "", fmt.Sprintf("%s is reached (%s): %s (%s)", l.Name, l.Setting, l.Then, dir.Location)}
+	return &LimitError{l.Model == "", words.Sprintf("%v is reached (%s): %v (%s)", l.Name, l.Setting, l.Then, dir.Location)}
 }
 
 // cost is the cost of a completion, in millionths of the currency.
@@ -283,8 +283,8 @@ func (l *Ledger) warning(dir *directory.Snapshot) *notice {
 		if x.Monthly {
 			key = d.name[:len("2006-01")]
 		}
-		return &notice{key: key + x.Setting, text: fmt.Sprintf(
-			"%d %% of %s is used (%s). Once it is reached, %s (%s).%s", percent, x.Name, x.Setting, x.Then, dir.Location,
+		return &notice{key: key + x.Setting, text: words.Sprintf(
+			"%d %% of %v is used (%s). Once it is reached, %v (%s).%v", percent, x.Name, x.Setting, x.Then, dir.Location,
 			directory.Hint(" %s shows where it went.", dir.Program.Usage))}
 	}
 	return nil

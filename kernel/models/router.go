@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
 
@@ -29,7 +29,7 @@ import (
 type Emit = func(*extensionv1.Delta) error
 
 // ErrNotRunning means that the provider's process is not running.
-var ErrNotRunning = fmt.Errorf("%w: it is not running", contract.ErrUnavailable)
+var ErrNotRunning = words.Errorf("%w: it is not running", contract.ErrUnavailable)
 
 // Remote reaches the extensions that provide models. Complete wraps
 // ErrNotRunning or contract.ErrGone if the process is not running, or ended.
@@ -105,8 +105,8 @@ func (r *Router) attempt(ctx context.Context, o Order, emit Emit) (retry, ended 
 				reasons = append(reasons, why)
 			}
 		}
-		return false, false, fmt.Errorf("%w: no language model is set up: %s", contract.ErrUnavailable,
-			cmp.Or(strings.Join(reasons, "; "), "no extension provides models"))
+		return false, false, words.Errorf("%w: no language model is set up: %v", contract.ErrUnavailable,
+			cmp.Or(strings.Join(reasons, "; "), words.Sprintf("no extension provides models")))
 	}
 	var failures []string
 	failed := false
@@ -134,7 +134,7 @@ func (r *Router) attempt(ctx context.Context, o Order, emit Emit) (retry, ended 
 		}
 		failures = append(failures, err.Error())
 	}
-	return retry && !failed, ended, fmt.Errorf("%w: %s", contract.ErrUnavailable, strings.Join(failures, "; "))
+	return retry && !failed, ended, words.Errorf("%w: %s", contract.ErrUnavailable, strings.Join(failures, "; "))
 }
 
 // try completes with one candidate as soon as there is a slot, and records the cost.
@@ -213,11 +213,11 @@ func plausible(tokens int64) int64 { return min(max(0, tokens), 1<<40) }
 func unusable(p *directory.Provider, extension string) string {
 	switch {
 	case p == nil:
-		return fmt.Sprintf("no extension %q provides models", extension)
+		return words.Sprintf("no extension %q provides models", extension)
 	case p.State != contract.StateActive:
-		return fmt.Sprintf("the extension %s is %s", extension, p.State)
+		return words.Sprintf("the extension %s is %v", extension, p.State)
 	case p.Readiness.GetState() == extensionv1.Readiness_STATE_UNCONFIGURED:
-		return fmt.Sprintf("%s is not set up: %s", extension, p.Readiness.GetDetail())
+		return words.Sprintf("%s is not set up: %v", extension, p.Readiness.GetDetail())
 	}
 	return ""
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/questions"
-	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 const (
@@ -111,11 +110,9 @@ func (r *MessageRouter) AskFor(tx *bus.Tx, q *questions.Question, replyTo string
 	}
 	if turn != nil && !strings.HasPrefix(to.target, defaultPlace) {
 		send.Kind = contract.SendReply
-		var newest *busv1.Event
-		if newest, err = newestMessage(tx, turn.Inputs); err != nil {
+		if send.ReplyTo, q.Language, err = NewestMessage(tx, turn.Inputs); err != nil {
 			return err
 		}
-		send.ReplyTo, q.Language = messageID(newest), session.InputOf(newest).Language
 	}
 	return r.put(tx, q, to, send)
 }

@@ -71,7 +71,7 @@ func (r *MessageRouter) statusHere(tx *bus.Tx, q request) (string, error) {
 	c := q.conversation
 	name, refusal := pickAgent(r.directory.Current(), q.here.channel.ID, c.Agent)
 	if refusal != "" {
-		return "- " + refusal + "\n" + r.status(q.Language), nil
+		return "- " + words.Translate(q.Language, refusal) + "\n" + r.status(q.Language), nil
 	}
 	s, err := tx.SessionByKey(name, ChatKey(c))
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *MessageRouter) chooseAgent(tx *bus.Tx, q request, name string) (string,
 	if name == "" {
 		current, refusal := pickAgent(dir, q.here.channel.ID, c.Agent)
 		if refusal != "" {
-			current = refusal
+			current = words.Translate(q.Language, refusal)
 		} else {
 			current = q.say("%s answers here.", current)
 		}
@@ -155,7 +155,7 @@ func (r *MessageRouter) chooseAgent(tx *bus.Tx, q request, name string) (string,
 		return current + " " + q.say("/agent NAME chooses one of: %s.", strings.Join(names, ", ")), nil
 	}
 	if !dir.Enabled(name) {
-		return notEnabled(dir, name, "/agent lists those that are."), nil
+		return words.Translate(q.Language, notEnabled(dir, name, "/agent lists those that are.")), nil
 	}
 	c.Agent = name
 	return q.say("%s answers here from now on.", name), tx.PutConversation(c)

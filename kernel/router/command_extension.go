@@ -24,7 +24,7 @@ func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *command.Slash, rest s
 	dir, conversation := r.directory.Current(), q.conversation
 	if c.State == contract.StateFailed {
 		return q.say("/%s can't run: %s has failed.", c.Name, q.say(c.Title)) +
-			directory.Hint(" Restart it with %s.", dir.Program.Restart, c.Extension), nil
+			directory.Hint(q.say(" Restart it with %s."), dir.Program.Restart, c.Extension), nil
 	}
 	principal, err := r.principal(tx, conversation, q.person)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *MessageRouter) answer(tx *bus.Tx, e *busv1.Event, given *contract.Comma
 	if to == nil {
 		return tx.Dead(e, fmt.Sprintf("the conversation %q of the answer no longer exists", given.ReplyTo))
 	}
-	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: given.MessageID})
+	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: given.MessageID, Language: given.Language})
 }
 
 // commandDied answers a command that won't run. It returns false if the event is no
@@ -101,10 +101,10 @@ func (r *MessageRouter) commandDied(tx *bus.Tx, d *journal.Delivery, e *busv1.Ev
 	if given == nil {
 		return false, nil
 	}
-	text := words.Say(given.Language, "/%s didn't run: %s.", given.Name, d.Reason)
+	text := words.Say(given.Language, "/%s didn't run: %s.", given.Name, words.Translate(given.Language, d.Reason))
 	if d.Uncertain {
 		text = words.Say(given.Language, "/%s was interrupted, so it's unknown whether it took effect: %s.", given.Name,
-			d.Reason)
+			words.Translate(given.Language, d.Reason))
 	}
 	return true, r.answer(tx, e, given, text)
 }

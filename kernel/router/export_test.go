@@ -15,3 +15,6 @@ func Marked(e *busv1.Event, limit int) *busv1.Event {
 	d.Set(&directory.Snapshot{Channels: []directory.Channel{c}})
 	return New(d, nil, nil).marked("telegram", e)
 }
+
+// Units is the length of a text as channels count it.
+var Units = units

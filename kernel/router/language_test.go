@@ -2,10 +2,14 @@ package router_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
 // english matches words in small letters that follow no slash: no commands or codes.
@@ -42,4 +46,37 @@ func TestPersonsLanguage(t *testing.T) {
 		telegram.Reports(contract.UserMessage{UserID: "anna", ConversationID: "anna", Text: "/stop"})
 		telegram.ShowsOne("Nothing is running here.")
 	})
+}
+
+// The owner reads notices of the kernel in their language, and so the mark of a
+// repetition.
+func TestOwnersLanguage(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
+		telegram.Admits("anna")
+		telegram.Reports(contract.UserMessage{
+			UserID: "anna", UserName: "anna", ConversationID: "anna", Text: "/status", Language: "ru",
+		})
+		telegram.ShowsOne("")
+		w.Emits(contract.TopicAgentTask, contract.AgentTask{Prompt: "tidy up", AgentID: "nobody"})
+		telegram.ShowsOne("не может выполниться. Агента \"nobody\" нет. Он выбран вами. Другого выберет /agent.")
+		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "dinner", ChannelID: "telegram"})
+		telegram.Take()
+		telegram.Dies()
+		telegram.Starts()
+		w.Wait(2 * time.Second)
+		telegram.ShowsOne("(возможно, повтор) dinner")
+		orchestrator.HearsNothing()
+	})
+}
+
+// roomBesideMark leaves room for the English mark.
+func TestMarkOfEachLanguageFits(t *testing.T) {
+	t.Parallel()
+	english := strings.TrimSpace(contract.RepeatMark)
+	for _, language := range words.Languages() {
+		if mark := words.Say(language, english); router.Units(mark) > router.Units(english) {
+			t.Errorf("in %s the mark %q is longer than %q", language, mark, english)
+		}
+	}
 }

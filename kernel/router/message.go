@@ -13,6 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/command"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -90,7 +91,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 	}
 	agent, refusal := pickAgent(dir, c.ID, cmp.Or(m.AgentID, conversation.Agent))
 	if refusal != "" {
-		return errors.Join(tx.Dead(e, refusal), r.reply(tx, q, refusal))
+		return errors.Join(tx.Dead(e, refusal), r.reply(tx, q, words.Translate(q.Language, refusal)))
 	}
 	s, err := r.chat(tx, agent, conversation)
 	if err != nil {
@@ -277,7 +278,7 @@ func DefaultAgent(dir *directory.Snapshot) string {
 
 func notEnabled(dir *directory.Snapshot, agent, why string) string {
 	if dir.Agent(agent) == nil {
-		return fmt.Sprintf("There is no agent %q. %s", agent, why)
+		return words.Sprintf("There is no agent %q. %v", agent, why)
 	}
-	return fmt.Sprintf("The agent %q is not enabled. %s", agent, why)
+	return words.Sprintf("The agent %q is not enabled. %v", agent, why)
 }

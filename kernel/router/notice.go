@@ -9,6 +9,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -33,7 +34,7 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 	send := contract.ChannelSend{Text: out.Text, Kind: contract.SendReply, Session: out.Session}
 	if turn != nil {
 		send.DraftID = journal.EventID(turn.Inputs[0])
-		if send.ReplyTo, err = NewestMessage(tx, turn.Inputs); err != nil {
+		if send.ReplyTo, send.Language, err = NewestMessage(tx, turn.Inputs); err != nil {
 			return err
 		}
 	}
@@ -79,21 +80,15 @@ func (r *MessageRouter) output(tx *bus.Tx, e *busv1.Event, out contract.AgentOut
 }
 
 // NewestMessage is the platform's id of the last message of a person among the
-// inputs of a turn; empty if there is none.
-func NewestMessage(r journal.Reader, inputs []int64) (string, error) {
-	e, err := newestMessage(r, inputs)
-	return messageID(e), err
-}
-
-// newestMessage is the input with the last message of a person; nil if there is none.
-func newestMessage(r journal.Reader, inputs []int64) (*busv1.Event, error) {
+// inputs of a turn, and the language of that person; empty if there is none.
+func NewestMessage(r journal.Reader, inputs []int64) (id, language string, err error) {
 	for _, seq := range slices.Backward(inputs) {
 		e, err := r.Event(seq)
-		if err != nil || messageID(e) != "" {
-			return e, err
+		if id := messageID(e); id != "" || err != nil {
+			return id, session.InputOf(e).Language, err
 		}
 	}
-	return nil, nil
+	return "", "", nil
 }
 
 func isJob(s *journal.Session) bool { return strings.HasPrefix(s.Key, "job:") }
@@ -110,6 +105,9 @@ func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify
 	if to == nil {
 		return tx.Dead(e, "there is no channel for the notice")
 	}
+	if e.GetSource() == contract.KernelSource {
+		n.Text = words.Translate(to.language, n.Text)
+	}
 	text, err := to.note(tx, e, n.ChannelID, n.Text)
 	if err != nil {
 		return err
@@ -122,7 +120,7 @@ func (p *place) note(tx *bus.Tx, e *busv1.Event, channel, text string) (string, 
 	if !p.instead {
 		return text, nil
 	}
-	return forChannel(channel) + text,
+	return words.Say(p.language, "[for %s] %s", channel, text),
 		tx.Dead(e, fmt.Sprintf("channel %q does not exist; sent to %s instead", channel, p.channel.ID))
 }
 
@@ -166,8 +164,6 @@ func (r *MessageRouter) preferred(tx journal.Reader, avoid string) (*place, erro
 	return to, err
 }
 
-func forChannel(id string) string { return "[for " + id + "] " }
-
 // task gives an agent a prompt; its final text goes where the task says.
 func (r *MessageRouter) task(tx *bus.Tx, e *busv1.Event, t contract.AgentTask) error {
 	switch {
@@ -184,7 +180,7 @@ func (r *MessageRouter) task(tx *bus.Tx, e *busv1.Event, t contract.AgentTask) e
 		to = &place{instead: t.ChannelID != ""}
 	}
 	if to.instead {
-		text := fmt.Sprintf("A job of %s sends its answer to %q, but there is no such channel. I'll send it here instead.",
+		text := words.Sprintf("A job of %s sends its answer to %q, but there is no such channel. I'll send it here instead.",
 			e.GetSource(), t.ChannelID)
 		err = errors.Join(tx.Dead(e, fmt.Sprintf("channel %q does not exist", t.ChannelID)), r.tellOwner(tx, "", text))
 		if err != nil {
@@ -202,7 +198,7 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, t contract.AgentTask, ta
 	}
 	agent, refusal := pickAgent(r.directory.Current(), "", t.AgentID)
 	if refusal != "" {
-		text := fmt.Sprintf("A job of %s can't run. %s", e.GetSource(), refusal)
+		text := words.Sprintf("A job of %s can't run. %v", e.GetSource(), refusal)
 		return errors.Join(tx.Dead(e, refusal), r.tellOwner(tx, "", text))
 	}
 	c, err := tx.ConversationByHandle(t.Principal.Conversation)
@@ -272,12 +268,12 @@ func (r *MessageRouter) open(
 	return s, tx.PutSession(s)
 }
 
-// tellOwner sends a notice to the preferred channel; if that is the one to avoid, to
+// tellOwner sends a notice, in the owner's language, to the preferred channel; if that is the one to avoid, to
 // another one if there is one.
 func (r *MessageRouter) tellOwner(tx *bus.Tx, avoid, text string) error {
 	to, err := r.preferred(tx, avoid)
 	if err != nil || to == nil {
 		return err
 	}
-	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendNotice})
+	return r.send(tx, to, contract.ChannelSend{Text: words.Translate(to.language, text), Kind: contract.SendNotice})
 }

@@ -130,14 +130,13 @@ func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contra
 	if err := save(tx, key, p); err != nil {
 		return err
 	}
-	approve := r.directory.Current().Program.Approve
 	text := words.Say(m.Language, "I don't know you yet. If this is your assistant, approve the code %s within an hour.",
 		p.Code)
-	if command := directory.Hint("%s", approve, p.Code); command != "" {
+	if command := directory.Hint("%s", r.directory.Current().Program.Approve, p.Code); command != "" {
 		text = words.Say(m.Language, "I don't know you yet. If this is your assistant, run this command on its machine "+
 			"within an hour:\n\n%s", command)
 	}
-	to := &place{channel: c, address: m.ConversationID, thread: m.ThreadID}
+	to := &place{channel: c, address: m.ConversationID, thread: m.ThreadID, language: m.Language}
 	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply})
 }
 
@@ -210,7 +209,7 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
 	}
 	return &person, errors.Join(err, save(tx, personKey(p.Channel, p.UserID), person),
 		tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)),
-		r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread}, greeting))
+		r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread, language: p.Language}, greeting))
 }
 
 // People lists the people who are approved, and the codes that wait for approval.

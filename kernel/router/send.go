@@ -31,6 +31,7 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, opt
 		return nil, err
 	}
 	key := to.lane(owner)
+	m.Language = cmp.Or(m.Language, to.language, owner.Language)
 	if m.Conversation == "" {
 		m.Owner = owner.UserID
 	}
@@ -121,7 +122,8 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	dir := r.directory.Current()
 	if e.GetTopic() == contract.TopicAgentInput+extension {
 		return r.sessions.Died(tx, e,
-			words.Say(session.InputOf(e).Language, "I couldn't answer that: %s. Please try again.", d.Reason))
+			words.Say(session.InputOf(e).Language, "I couldn't answer that: %s. Please try again.",
+				words.Translate(session.InputOf(e).Language, d.Reason)))
 	}
 	if told, err := r.commandDied(tx, d, e, extension); told || err != nil {
 		return err
@@ -133,7 +135,7 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 		if said, _, err := r.sessions.Capped(tx, e.GetCorrelationId(), ""); said || err != nil {
 			return err
 		}
-		return r.tellOwner(tx, "", fmt.Sprintf("An event loop was stopped while %s was handling %s.%s",
+		return r.tellOwner(tx, "", words.Sprintf("An event loop was stopped while %s was handling %s.%v",
 			extension, e.GetTopic(), seeDead(dir)))
 	}
 	channel := dir.Channel(extension)
@@ -168,7 +170,7 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	if m.Kind == contract.SendNotice && other == nil || len(m.Detours) > 0 {
 		return nil // no other channel is left to send it to
 	}
-	return r.tellOwner(tx, channel.ID, fmt.Sprintf("A message to %s couldn't be delivered (%s).%s",
+	return r.tellOwner(tx, channel.ID, words.Sprintf("A message to %v couldn't be delivered (%v).%v",
 		channel.Name, d.Reason, seeDead(dir)))
 }
 
@@ -233,11 +235,11 @@ func (r *MessageRouter) tellUnreachable(
 	if err != nil {
 		return err
 	}
-	name := "another person" // not their id: a model reads the notice
+	name := words.Sprintf("another person") // not their id: a model reads the notice
 	if person != nil {
 		name = cmp.Or(person.Name, name)
 	}
-	return r.tellOwner(tx, "", fmt.Sprintf("A message to %s on %s couldn't be delivered (%s).%s",
+	return r.tellOwner(tx, "", words.Sprintf("A message to %v on %v couldn't be delivered (%v).%v",
 		name, channel.Name, reason, seeDead(r.directory.Current())))
 }
 
@@ -255,10 +257,10 @@ func (r *MessageRouter) move(tx *bus.Tx, from *directory.Channel, m contract.Cha
 		return false, err
 	}
 	if len(m.Detours) == 0 && !m.Anywhere && m.Part <= 1 {
-		m.Text = forChannel(from.ID) + m.Text
+		m.Text = words.Say(to.language, "[for %s] %s", from.ID, m.Text)
 	}
 	m.Detours = append(m.Detours, from.ID)
-	m.Part, m.Parts, m.DraftID, m.Owner, m.ReplyTo = 0, 0, "", "", ""
+	m.Part, m.Parts, m.DraftID, m.Owner, m.ReplyTo, m.Language = 0, 0, "", "", "", to.language
 	return true, r.showElsewhere(tx, to, m)
 }
 

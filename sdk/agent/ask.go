@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -73,7 +74,7 @@ func (t *turn) ask(s step) (sdk.Effects, error) {
 	}
 	text := strings.TrimSpace(said.text)
 	if said.finish == "length" && text != "" {
-		text += cutOff
+		text += words.Say(t.language, cutOff)
 	}
 	if said.finish == contract.FinishAside && len(t.own()) == 0 {
 		t.fresh = slices.DeleteFunc(t.fresh, isAside)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -17,7 +18,7 @@ const maxOutput = 128 << 10
 // person whose message was cut is told so.
 func (t *turn) output(outcome, text string) sdk.Effects {
 	if longest := t.longestCut(); longest > 0 && !contract.Blank(text) {
-		text = fmt.Sprintf("Your message was too long: I read the first %d of its %d kB.\n\n",
+		text = words.Say(t.language, "Your message was too long: I read the first %d of its %d kB.\n\n",
 			t.a.inputLimit()/1000, longest/1000) + text
 	}
 	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text, "")
@@ -46,6 +47,7 @@ func (t *turn) longestCut() (longest int) {
 
 // end ends the turn without an answer of the model.
 func (t *turn) end(outcome string, e Ending) sdk.Effects {
+	e.Language = t.language
 	text, partial := t.a.endingText(e), cutText(t.partial, maxOutput/2)
 	if partial != "" {
 		text = partial + "\n\n" + text
@@ -55,17 +57,18 @@ func (t *turn) end(outcome string, e Ending) sdk.Effects {
 	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text, partial)
 }
 
-// endingText returns the text of an ending, which is never empty.
+// endingText returns the text of an ending, which is never empty. A text that is not
+// built in stays as it is.
 func (a *Agent) endingText(e Ending) string {
 	text, err := a.prompts.Say(e)
 	if err == nil && strings.TrimSpace(text) != "" {
-		return strings.TrimSpace(text)
+		return words.Translate(e.Language, strings.TrimSpace(text))
 	}
 	if err != nil {
 		a.log.Warn("render the text of an ending: using the plain one", "ending", e.Why, "error", err)
 	}
 	text, _ = Plain{}.Say(e)
-	return text
+	return words.Translate(e.Language, text)
 }
 
 // echo answers with the text of the input.

@@ -3,7 +3,8 @@ package agent
 import (
 	"fmt"
 	"strings"
-	"time"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // Plain implements Prompts with minimal texts.
@@ -30,14 +31,14 @@ func (Plain) Preamble(s Scene) (string, error) {
 func (Plain) Say(e Ending) (string, error) {
 	switch e.Why {
 	case WhyTimeout:
-		return fmt.Sprintf("I stopped because this took longer than %s. My progress is saved: ask me to continue.",
-			e.Limit.Round(time.Second)), nil
+		return words.Sprintf("I stopped because this took longer than %v. My progress is saved: ask me to continue.",
+			words.Duration(e.Limit)), nil
 	case WhyCapped:
-		return fmt.Sprintf("I stopped after %d steps and I'm not done. Ask me to continue, or ask for less at once.",
+		return words.Sprintf("I stopped after %d steps and I'm not done. Ask me to continue, or ask for less at once.",
 			e.Steps), nil
 	case WhyEmpty:
-		return "The model gave an empty answer twice. Try again or rephrase your message.", nil
+		return words.Sprintf("The model gave an empty answer twice. Try again or rephrase your message."), nil
 	default:
-		return fmt.Sprintf("The model couldn't answer: %s", e.Detail), nil
+		return words.Sprintf("The model couldn't answer: %v", e.Detail), nil
 	}
 }

@@ -84,10 +84,11 @@ const (
 
 // Ending describes how a turn ended without an answer of the model.
 type Ending struct {
-	Why    string
-	Detail string // of an error: the message of the model's provider
-	Steps  int    // of capped: the limit
-	Limit  time.Duration
+	Why      string
+	Detail   string // of an error: the message of the model's provider
+	Steps    int    // of capped: the limit
+	Limit    time.Duration
+	Language string // of the person, an IETF tag; empty: English
 }
 
 func (a *Agent) loadChannels(ctx context.Context) ([]Channel, error) {

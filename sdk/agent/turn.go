@@ -27,6 +27,7 @@ type turn struct {
 	history  *history       // the recorded rows, including the turn's own
 	id       int64          // of the turn's own rows
 	fresh    []*busv1.Entry // rows that the next commit will record
+	language string         // of the person whose input it answers
 	fromUser bool           // it has an input of a user
 	waiting  atomic.Bool    // newer inputs may be waiting
 
@@ -45,7 +46,7 @@ type turn struct {
 
 // begin begins or resumes the turn of an input.
 func (a *Agent) begin(ctx context.Context, d sdk.Delivery, in contract.AgentInput) (*turn, error) {
-	t := &turn{a: a, ctx: ctx, context: d.Turn, zone: a.location(d.Turn.GetTimezone())}
+	t := &turn{a: a, ctx: ctx, context: d.Turn, language: in.Language, zone: a.location(d.Turn.GetTimezone())}
 	t.model, _ = in.Meta[contract.MetaModel].(string)
 	if instead, ok := in.Meta[contract.MetaInstructions].(string); ok {
 		t.persona = &instead

@@ -2,11 +2,10 @@ package modelapi
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -52,7 +51,7 @@ func (a *Answer) Say(text string) error {
 		return nil
 	}
 	if a.text += len(text); a.text > maxText {
-		return fmt.Errorf("%w: text is longer than %d bytes", errInvalid, maxText)
+		return words.Errorf("%w: text is longer than %d bytes", errInvalid, maxText)
 	}
 	return a.pass(&sdk.Delta{Text: text})
 }
@@ -90,7 +89,7 @@ func (a *Answer) Call(index int, id, name, arguments string) error {
 	}
 	if c == nil || (id != "" && c.id != "" && id != c.id) {
 		if len(a.calls) >= a.maxCalls {
-			return fmt.Errorf("%w: more than %d calls", errInvalid, a.maxCalls)
+			return words.Errorf("%w: more than %d calls", errInvalid, a.maxCalls)
 		}
 		a.calls = append(a.calls, call{index: index})
 		c = &a.calls[len(a.calls)-1]
@@ -102,7 +101,7 @@ func (a *Answer) Call(index int, id, name, arguments string) error {
 		c.name = name
 	}
 	if a.arguments += len(arguments); a.arguments > maxArguments {
-		return fmt.Errorf("%w: arguments of calls are longer than %d bytes", errInvalid, maxArguments)
+		return words.Errorf("%w: arguments of calls are longer than %d bytes", errInvalid, maxArguments)
 	}
 	c.arguments = append(c.arguments, arguments...)
 	return nil
@@ -143,9 +142,9 @@ func (a *Answer) spent() error {
 
 // Errors of an answer.
 var (
-	errInvalid = errors.New("invalid answer")
-	errCutOff  = errors.New("the answer was cut off")
-	errNoSSE   = errors.New("the answer is not an event stream")
+	errInvalid = words.Errorf("invalid answer")
+	errCutOff  = words.Errorf("the answer was cut off")
+	errNoSSE   = words.Errorf("the answer is not an event stream")
 )
 
 // checkContentType refuses an answer that is not an event stream, such as the
@@ -153,7 +152,7 @@ var (
 func checkContentType(t string) error {
 	for _, wrong := range []string{"text/html", "application/json", "application/xml", "text/xml", "image/"} {
 		if strings.HasPrefix(t, wrong) {
-			return fmt.Errorf("%w but %s", errNoSSE, t)
+			return words.Errorf("%w, but its type is %s", errNoSSE, t)
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@ func (s *Server) Check(ctx context.Context, model string) Report {
 	case errors.As(err, &r.Failure):
 		s.examine(ctx, &r)
 	default:
-		r.Failure = failf(Stalled, "%s did not answer in time", s.who)
+		r.Failure = failf(Stalled, "%v did not answer in time", s.who)
 	}
 	return r
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -42,12 +43,12 @@ func NewServer(k *Kind, id string, c Config, key string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.where, s.who = u.Redacted(), "the server of "+id
+	s.where, s.who = u.Redacted(), words.Sprintf("the server of %s", id)
 	switch {
 	case s.own:
 		s.who = k.Service
 	case id == k.ID:
-		s.who = "the model's server"
+		s.who = words.Sprintf("the model's server")
 	}
 	return s, nil
 }

@@ -3,10 +3,11 @@ package modelapi
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // Config is the configuration of the extension. Zero values mean the defaults.
@@ -80,15 +81,15 @@ func (c Config) resolved(k *Kind, id string) (Config, error) {
 	u, err := url.Parse(c.BaseURL)
 	switch {
 	case err != nil:
-		return c, fmt.Errorf("the address of the model's server is not a URL: correct %s", k.urlSetting(id))
+		return c, words.Errorf("the address of the model's server is not a URL: correct %v", k.urlSetting(id))
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return c, fmt.Errorf("the address of the model's server needs http:// or https:// and a host: correct %s",
+		return c, words.Errorf("the address of the model's server needs http:// or https:// and a host: correct %v",
 			k.urlSetting(id))
 	case u.Path == "":
 		c.BaseURL += k.Version
 	}
 	if c.Timeout <= 0 || c.IdleTimeout <= 0 || c.MaxCalls <= 0 || *c.Retries < 0 || *c.Retries > 20 {
-		return c, fmt.Errorf("read config of %s: timeout, idle_timeout and max_calls must be positive, "+
+		return c, words.Errorf("read config of %s: timeout, idle_timeout and max_calls must be positive, "+
 			"and retries from 0 to 20", id)
 	}
 	return c, nil
@@ -97,7 +98,7 @@ func (c Config) resolved(k *Kind, id string) (Config, error) {
 // urlSetting returns where the address of an extension is configured, for people.
 func (k *Kind) urlSetting(id string) string {
 	if id == k.ID {
-		return k.URLEnv + " or base_url"
+		return words.Sprintf("%s or base_url", k.URLEnv)
 	}
 	return "models.providers." + id + ".base_url"
 }

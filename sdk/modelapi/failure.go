@@ -16,11 +16,12 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // noKey returns the text of a missing key.
 func (s *Server) noKey() string {
-	return "no key is set: set " + s.config.Key + " in the environment or in secrets.env"
+	return words.Sprintf("no key is set: set %s in the environment or in secrets.env", s.config.Key)
 }
 
 // FailureKind is the kind of a Failure.
@@ -62,7 +63,7 @@ func (f *Failure) Unwrap() error {
 }
 
 func failf(k FailureKind, format string, args ...any) *Failure {
-	return &Failure{Kind: k, text: fmt.Sprintf(format, args...)}
+	return &Failure{Kind: k, text: words.Sprintf(format, args...)}
 }
 
 // KindOf returns the kind of an error; Unavailable if it is not a Failure.
@@ -93,33 +94,33 @@ func (s *Server) failure(ctx context.Context, model string, err error) *Failure 
 	)
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errStalled):
-		return failf(Stalled, "%s stopped sending for %s in the middle of an answer of %s: try again",
+		return failf(Stalled, "%v stopped sending for %v in the middle of an answer of %s: try again",
 			s.who, show(s.config.IdleTimeout), model)
 	case errors.Is(cause, errTooLong):
-		return failf(Stalled, "%s did not finish its answer within %s: try again, or choose a faster model than %s",
+		return failf(Stalled, "%v did not finish its answer within %v: try again, or choose a faster model than %s",
 			s.who, show(s.config.Timeout), model)
 	case errors.As(err, &statusErr):
 		return s.status(model, statusErr)
 	case errors.Is(err, errRedirect):
-		return failf(BadRequest, "%s redirects to another address, which gets neither the key nor the request: correct %s",
+		return failf(BadRequest, "%v redirects to another address, which gets neither the key nor the request: correct %v",
 			s.who, s.urlSetting())
 	case errors.Is(err, errNoSSE):
-		return failf(BadAnswer, "%s does not have %s (%v): check %s", s.who, s.kind.API, err, s.urlSetting())
+		return failf(BadAnswer, "%v does not have %v (%v): check %v", s.who, s.kind.API, err, s.urlSetting())
 	case errors.Is(err, errCutOff), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return failf(Broken, "%s closed the connection in the middle of an answer of %s: try again", s.who,
+		return failf(Broken, "%v closed the connection in the middle of an answer of %s: try again", s.who,
 			model)
 	case errors.Is(err, errInvalid), errors.As(err, &syntaxErr), errors.As(err, &typeErr),
 		errors.Is(err, bufio.ErrTooLong):
-		return failf(BadAnswer, "the answer of %s from %s cannot be used: %s", model, s.who, excerpt(err.Error()))
+		return failf(BadAnswer, "the answer of %s from %v cannot be used: %v", model, s.who, excerpt(err.Error()))
 	case errors.As(err, &netErr) && netErr.Timeout() && !dialing(err):
-		return failf(Stalled, "%s did not begin to answer within %s: try again", s.who, show(s.config.IdleTimeout))
+		return failf(Stalled, "%v did not begin to answer within %v: try again", s.who, show(s.config.IdleTimeout))
 	case errors.As(err, &urlErr):
-		return failf(Unavailable, "%s cannot be reached (%s): check the network and %s",
+		return failf(Unavailable, "%v cannot be reached (%v): check the network and %v",
 			s.who, connectionError(urlErr.Err), s.urlSetting())
 	case errors.As(err, &netErr):
-		return failf(Broken, "the connection to %s broke (%s): try again", s.who, connectionError(err))
+		return failf(Broken, "the connection to %v broke (%v): try again", s.who, connectionError(err))
 	}
-	return failf(BadRequest, "the request to %s for %s failed: %s", s.who, model, excerpt(err.Error()))
+	return failf(BadRequest, "the request to %v for %s failed: %v", s.who, model, excerpt(err.Error()))
 }
 
 // StatusError is an error that the server reports: as the status of a response, or, with
@@ -186,56 +187,56 @@ func (s *Server) status(model string, e *StatusError) *Failure {
 	quote := excerpt(e.Message)
 	switch {
 	case outOfMoney(text), e.Status == http.StatusPaymentRequired:
-		return failf(RateLimited, "the account of %s has no quota left at %s: check its plan and billing",
+		return failf(RateLimited, "the account of %v has no quota left at %v: check its plan and billing",
 			s.theKey(), s.who)
 	case tooLong(text):
 		return failf(TooLong, "the conversation is too long for %s: start a new one with /new", model)
 	case e.Type == "overloaded_error" && e.Status == 0:
-		return failf(Broken, "%s is overloaded: try again in a while", s.who)
+		return failf(Broken, "%v is overloaded: try again in a while", s.who)
 	case e.Status == 0:
-		return failf(Unavailable, "%s stopped its answer with an error: %s", s.who, quote)
+		return failf(Unavailable, "%v stopped its answer with an error: %v", s.who, quote)
 	case e.Status == http.StatusUnauthorized && s.config.Key == "":
-		return failf(KeyRefused, "%s needs a key: put it in secrets.env as NAME=key, "+
+		return failf(KeyRefused, "%v needs a key: put it in secrets.env as NAME=key, "+
 			"and its name in models.providers.%s.key", s.who, s.id)
 	case e.Status == http.StatusUnauthorized:
-		return failf(KeyRefused, "the key in %s was refused by %s: set a valid one", s.config.Key, s.who)
+		return failf(KeyRefused, "the key in %s was refused by %v: set a valid one", s.config.Key, s.who)
 	case e.Status == http.StatusForbidden:
-		return failf(Denied, "%s does not allow this with %s: %s", s.who, s.theKey(), quote)
+		return failf(Denied, "%v does not allow this with %v: %v", s.who, s.theKey(), quote)
 	case e.Status == http.StatusNotFound && !contains(text, "model"):
-		return failf(NoModel, "%s does not have %s, or no model %s: check %s and %s",
+		return failf(NoModel, "%v does not have %v, or no model %s: check %v and %v",
 			s.who, s.kind.API, model, s.urlSetting(), s.modelSetting())
 	case e.Status == http.StatusNotFound, contains(text, "model_not_found"):
-		return failf(NoModel, "%s has no model %s, or not for this key: check %s", s.who, model, s.modelSetting())
+		return failf(NoModel, "%v has no model %s, or not for this key: check %v", s.who, model, s.modelSetting())
 	case e.Status == http.StatusTooManyRequests:
-		return failf(RateLimited, "%s still refuses requests (429) after %s: try again in a while",
+		return failf(RateLimited, "%v still refuses requests (429) after %v: try again in a while",
 			s.who, s.attempts())
 	case e.Status >= http.StatusInternalServerError:
-		return failf(Unavailable, "%s still fails (%d) after %s: try again later", s.who, e.Status, s.attempts())
+		return failf(Unavailable, "%v still fails (%d) after %v: try again later", s.who, e.Status, s.attempts())
 	}
-	return failf(BadRequest, "%s refused the request for %s (%d): %s", s.who, model, e.Status, quote)
+	return failf(BadRequest, "%v refused the request for %s (%d): %v", s.who, model, e.Status, quote)
 }
 
 // theKey names the key for people.
 func (s *Server) theKey() string {
 	if s.config.Key == "" {
-		return "no key"
+		return words.Sprintf("no key")
 	}
-	return "the key in " + s.config.Key
+	return words.Sprintf("the key in %s", s.config.Key)
 }
 
 func (s *Server) attempts() string {
 	if n := *s.config.Retries + 1; n > 1 {
-		return fmt.Sprintf("up to %d attempts", n)
+		return words.Sprintf("up to %d attempts", n)
 	}
-	return "one attempt"
+	return words.Sprintf("one attempt")
 }
 
-func show(d Duration) string { return time.Duration(d).String() }
+func show(d Duration) string { return words.Duration(time.Duration(d)) }
 
 // connectionError returns the reason of a failed connection without the address.
 func connectionError(err error) string {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		return "unknown host " + dns.Name
+		return words.Sprintf("unknown host %s", dns.Name)
 	}
 	if o := (*net.OpError)(nil); errors.As(err, &o) && o.Err != nil {
 		return excerpt(o.Err.Error())
@@ -250,7 +251,7 @@ func excerpt(text string) string {
 		text = string(r[:300]) + "…"
 	}
 	if text == "" {
-		return "no reason given"
+		return words.Sprintf("no reason given")
 	}
 	return text
 }

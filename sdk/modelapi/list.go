@@ -3,10 +3,11 @@ package modelapi
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // listTimeout bounds the request for the list of models, maxList its size in bytes.
@@ -45,7 +46,7 @@ func (s *Server) list(ctx context.Context) ([]Model, error) {
 		Data []listed `json:"data"`
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxList)).Decode(&found); err != nil {
-		return nil, fmt.Errorf("%w: the list of models is not JSON", errInvalid)
+		return nil, words.Errorf("%w: the list of models is not JSON", errInvalid)
 	}
 	all := make([]Model, 0, len(found.Data))
 	for _, m := range found.Data {
@@ -94,7 +95,7 @@ func (s *Server) defaultModel(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case len(all) == 0:
-		return "", failf(NoModel, "%s lists no models: load one there, or name it in %s", s.who, s.modelSetting())
+		return "", failf(NoModel, "%v lists no models: load one there, or name it in %v", s.who, s.modelSetting())
 	}
 	i := 0
 	if s.kind.Choose != nil {

@@ -319,10 +319,10 @@ func (s Subject) brokenStreams(t *testing.T) {
 		text   string // passed on before
 		took   time.Duration
 	}{
-		{name: "stall", answer: Broken(Stall, "abc", 1), kind: modelapi.Stalled, says: "stopped sending for 20s", text: "a",
+		{name: "stall", answer: Broken(Stall, "abc", 1), kind: modelapi.Stalled, says: "stopped sending for 20 s", text: "a",
 			took: 20 * time.Second},
 		{name: "stall at once", answer: Answer{Delay: time.Hour}, kind: modelapi.Stalled,
-			says: "did not begin to answer within 20s", took: 20 * time.Second},
+			says: "did not begin to answer within 20 s", took: 20 * time.Second},
 		{name: "cut", answer: Broken(Cut, "abc", 2), kind: modelapi.Broken, says: "in the middle", text: "ab"},
 		{name: "ends early", answer: Broken(EndEarly, "abc", 2), kind: modelapi.Broken, says: "in the middle", text: "ab"},
 		{name: "rubbish", answer: Broken(Rubbish, "abc", 1), kind: modelapi.BadAnswer, says: "cannot be used", text: "a"},
@@ -366,7 +366,7 @@ func (s Subject) totalTimeout(t *testing.T) {
 			f.Always(answer)
 			begin := time.Now()
 			_, err := complete(t, server, ask("hi"))
-			wantFailure(t, err, modelapi.Stalled, "within 10s")
+			wantFailure(t, err, modelapi.Stalled, "within 10 s")
 			if took := time.Since(begin); took != 10*time.Second {
 				t.Errorf("%s took %s", name, took)
 			}

@@ -1,0 +1,182 @@
+package words
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leonelquinteros/gotext"
+)
+
+// Errorf is fmt.Errorf for an error that Translate can translate. The verbs %w and %v
+// are for texts that Translate translates too; other verbs are for names and values.
+func Errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// Sprintf is Errorf for a text that is no error.
+func Sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// Duration returns a duration for people, which Translate can translate.
+func Duration(d time.Duration) string {
+	switch s := int64(d.Round(time.Second) / time.Second); {
+	case s >= 2*3600 && s%3600 == 0:
+		return Sprintf("%d h", s/3600)
+	case s >= 2*60 && s%60 == 0:
+		return Sprintf("%d min", s/60)
+	default:
+		return Sprintf("%d s", s)
+	}
+}
+
+// Translate translates an English text that was made with Errorf or Sprintf. One that
+// the language lacks stays as it is. A name before it, with a colon, stays
+// too. Texts that semicolons join are translated one by one.
+func Translate(language, text string) string {
+	c := find(language)
+	if c == nil {
+		return text
+	}
+	for _, f := range c.forms() {
+		if args, ok := match(text, f.literals); ok && f.fits(args) {
+			return f.render(language, args)
+		}
+	}
+	if name, rest, ok := strings.Cut(text, ": "); ok && !strings.ContainsAny(name, " \n") {
+		return name + ": " + Translate(language, rest)
+	}
+	if parts := strings.Split(text, "; "); len(parts) > 1 {
+		for i, part := range parts {
+			parts[i] = Translate(language, part)
+		}
+		return strings.Join(parts, "; ")
+	}
+	return text
+}
+
+// form is an English format and its translation.
+type form struct {
+	literals    []string // the text between the verbs
+	verbs       []string
+	translation *gotext.Translation
+	plural      func(n int) string // nil: there is one form
+}
+
+var verb = regexp.MustCompile(`%(\[\d+\])?[a-z%]`)
+
+// formsOf returns the formats of a language, those with the longest literals first: of
+// two that fit, the first one says more.
+func formsOf(po gotext.Translator) (all []form) {
+	for english, t := range po.GetDomain().GetTranslations() {
+		if english == "" {
+			continue
+		}
+		if t.PluralID == "" {
+			all = append(all, newForm(english, t))
+			continue
+		}
+		for _, format := range []string{english, t.PluralID} {
+			f := newForm(format, t)
+			f.plural = func(n int) string { return po.GetN(english, t.PluralID, n) }
+			all = append(all, f)
+		}
+	}
+	slices.SortFunc(all, func(a, b form) int {
+		x, y := strings.Join(a.literals, ""), strings.Join(b.literals, "")
+		return cmp.Or(cmp.Compare(len(y), len(x)), cmp.Compare(x, y))
+	})
+	return all
+}
+
+// leastLiteral is how much text a format has beside what may be anything: a shorter one
+// fits by chance.
+const leastLiteral = 6
+
+// fits reports whether a text that matches was surely made from the format.
+func (f form) fits(args []string) bool {
+	literal := len(strings.Join(f.literals, ""))
+	for i, v := range f.verbs {
+		if v == "%d" {
+			if _, err := strconv.ParseInt(args[i], 10, 64); err != nil {
+				return false
+			}
+		} else if literal < leastLiteral {
+			return false
+		}
+	}
+	return true
+}
+
+func newForm(format string, t *gotext.Translation) form {
+	const percent = "\x00"
+	format = strings.NewReplacer("%%", percent, "%q", `"%s"`).Replace(format)
+	f := form{verbs: verb.FindAllString(format, -1), translation: t}
+	for _, literal := range verb.Split(format, -1) {
+		f.literals = append(f.literals, strings.ReplaceAll(literal, percent, "%"))
+	}
+	return f
+}
+
+// match returns the parts of a text between literals that begin and end it.
+func match(text string, literals []string) (args []string, ok bool) {
+	rest, ok := strings.CutPrefix(text, literals[0])
+	if !ok {
+		return nil, false
+	}
+	if literals = literals[1:]; len(literals) == 0 {
+		return nil, rest == ""
+	}
+	if len(literals) == 1 {
+		arg, ok := strings.CutSuffix(rest, literals[0])
+		return []string{arg}, ok
+	}
+	for from := 0; ; {
+		i := strings.Index(rest[from:], literals[0])
+		if i < 0 {
+			return nil, false
+		}
+		from += i
+		if more, ok := match(rest[from:], literals); ok {
+			return append([]string{rest[:from]}, more...), true
+		}
+		if from++; from > len(rest) {
+			return nil, false
+		}
+	}
+}
+
+// render puts arguments, which are texts, into the translation.
+func (f form) render(language string, args []string) string {
+	text := f.translation.Get()
+	if f.plural != nil {
+		n := 0
+		if i := slices.Index(f.verbs, "%d"); i >= 0 {
+			n, _ = strconv.Atoi(args[i])
+		}
+		text = f.plural(n)
+	}
+	next := 0
+	return verb.ReplaceAllStringFunc(text, func(v string) string {
+		if v == "%%" {
+			return "%"
+		}
+		i := next
+		next++
+		if of, named := strings.CutPrefix(v, "%["); named {
+			n, _ := strconv.Atoi(of[:strings.IndexByte(of, ']')])
+			i = n - 1
+		}
+		if i < 0 || i >= len(args) {
+			return v
+		}
+		switch v[len(v)-1] {
+		case 'w', 'v':
+			return Translate(language, args[i])
+		case 'q':
+			return `"` + args[i] + `"`
+		}
+		return args[i]
+	})
+}
