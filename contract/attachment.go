@@ -1,7 +1,9 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -38,6 +40,20 @@ func (a Attachment) Reference() string {
 		name = ": " + name
 	}
 	return fmt.Sprintf("[%s%s%s]", a.Kind, digits, name)
+}
+
+var reference = regexp.MustCompile(`^\[?(?:([a-z_]+) )?([0-9a-f]{6,64})(?:: ?([^\[\]]*))?\]?$`)
+
+// ParseReference reads a reference as Reference writes it, with or without its brackets,
+// or the digits alone. The Blob of the attachment is what there is of its digits; its
+// kind is KindDocument if the text has none. ok is false if the text is no reference to
+// a stored file.
+func ParseReference(text string) (a Attachment, ok bool) {
+	m := reference.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return a, false
+	}
+	return Attachment{Kind: cmp.Or(m[1], KindDocument), Blob: m[2], Name: strings.TrimSpace(m[3])}, true
 }
 
 // BlobsOf returns the blobs of attachments, each once, in their order.

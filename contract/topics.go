@@ -213,9 +213,10 @@ const (
 
 // UserNotify is the payload of system.user.notify: a notice for the user.
 type UserNotify struct {
-	Text      string `json:"text"`
-	ChannelID string `json:"channel_id,omitempty"`
-	ReplyTo   string `json:"reply_to,omitempty"`
+	Text        string       `json:"text"`
+	Attachments []Attachment `json:"attachments,omitempty"` // the event keeps their files
+	ChannelID   string       `json:"channel_id,omitempty"`
+	ReplyTo     string       `json:"reply_to,omitempty"`
 }
 
 // UserAsk is the payload of system.user.ask: a question for a person. It blocks

@@ -105,6 +105,9 @@ type Channel struct {
 	Dedupe    time.Duration `yaml:"dedupe" min:"0s"` // how long a repeated message id is suppressed
 	Drafts    bool          `yaml:"drafts"`          // can show text while it is written
 	Local     bool          `yaml:"local"`           // only the owner can reach it; built-ins only
+	// Attachments are the kinds of files that it sends; others are named in the text.
+	Attachments   []string         `yaml:"attachments" enum:"image|audio|voice|video|document|sticker" unique:"-"`
+	MaxAttachment strictyaml.Bytes `yaml:"max_attachment" min:"1KiB"` // of one file; 0: no limit
 }
 
 // Command is a slash command; the file may give just its name.

@@ -14,8 +14,8 @@ func (m *Manifest) Spec() kernel.Spec {
 		Provides: m.provides(), Agent: m.agent(),
 		Permissions: kernel.Permissions{
 			Publish: m.Permissions.Publish, Effects: m.Permissions.Effects, Tools: m.Permissions.Tools,
-			Models: m.Permissions.Models, Presence: m.Permissions.Presence, Blobs: m.Permissions.Blobs, Sessions: m.Permissions.Sessions,
-			Admin: m.Permissions.Admin,
+			Models: m.Permissions.Models, Presence: m.Permissions.Presence, Blobs: m.Permissions.Blobs,
+			Sessions: m.Permissions.Sessions, Admin: m.Permissions.Admin,
 		},
 	}
 	for _, sub := range m.Permissions.Subscribe {
@@ -35,6 +35,7 @@ func (m *Manifest) provides() kernel.Provides {
 	if c := m.Provides.Channel; c != nil {
 		p.Channel = &kernel.Channel{
 			MaxLength: c.MaxLength, Formats: c.Formats, Dedupe: c.Dedupe, Drafts: c.Drafts, Local: c.Local,
+			Attachments: c.Attachments, MaxAttachment: int64(c.MaxAttachment),
 		}
 	}
 	return p

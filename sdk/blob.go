@@ -83,6 +83,25 @@ func (k *Kernel) PutBlob(ctx context.Context, from io.Reader) (Blob, error) {
 	return Blob{Hash: b.GetHash(), Size: b.GetSize()}, nil
 }
 
+// FindBlob returns a file that GetBlob would read, without its bytes.
+func (k *Kernel) FindBlob(ctx context.Context, name string) (Blob, error) {
+	ctx, client, err := k.blobs(ctx)
+	if err != nil {
+		return Blob{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := client.Get(ctx, &kernelv1.GetBlobRequest{Hash: name, Lane: LaneOf(ctx)})
+	if err != nil {
+		return Blob{}, fmt.Errorf("find file %s: %w", name, contract.FromStatus(err))
+	}
+	r, err := stream.Recv()
+	if err != nil {
+		return Blob{}, fmt.Errorf("find file %s: %w", name, contract.FromStatus(err))
+	}
+	return Blob{Hash: r.GetBlob().GetHash(), Size: r.GetBlob().GetSize()}, nil
+}
+
 // GetBlob writes a stored file to to, and checks its bytes. The file is one that this
 // extension stored a short while ago, that its values keep, or that came with the event
 // or the session of the handler or tool call of ctx. In a session, the first

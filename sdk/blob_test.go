@@ -77,3 +77,48 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// A file that a tool stored belongs to the session from its result on, and a later call
+// there reads it by the digits of its reference.
+func TestASessionKeepsTheFileOfAResult(t *testing.T) {
+	t.Parallel()
+	var k *sdk.Kernel
+	tool := func(name string, call func(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error)) sdk.Tool {
+		return sdk.Tool{Name: name, Description: name, Schema: []byte(`{"type":"object"}`), Call: call}
+	}
+	world := sdktest.Start(t, sdk.Extension{
+		ID:    "painter",
+		Start: func(_ context.Context, started *sdk.Kernel) error { k = started; return nil },
+		Tools: []sdk.Tool{
+			tool("draw", func(ctx context.Context, _ sdk.ToolCall) (sdk.ToolResult, error) {
+				b, err := k.PutBlob(ctx, strings.NewReader("a drawing"))
+				a := contract.Attachment{Kind: contract.KindImage, Name: "d.png", Blob: b.Hash}
+				return sdk.ToolResult{Content: a.Reference(), Blobs: []string{b.Hash}}, err
+			}),
+			tool("describe", func(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+				var args struct{ File string }
+				if err := c.Decode(&args); err != nil {
+					return sdk.ToolResult{}, err
+				}
+				a, ok := contract.ParseReference(args.File)
+				if !ok {
+					return sdk.ToolResult{}, errors.New("no file")
+				}
+				found, err := k.FindBlob(ctx, a.Blob)
+				if err != nil {
+					return sdk.ToolResult{}, err
+				}
+				var text strings.Builder
+				_, err = k.GetBlob(ctx, found.Hash, &text)
+				return sdk.ToolResult{Content: text.String()}, err
+			}),
+		},
+	}, sdktest.Options{})
+	reference := world.MustCall("draw", map[string]any{})
+	if got := world.MustCall("describe", map[string]any{"file": reference}); got != "a drawing" {
+		t.Errorf("%s has %q", reference, got)
+	}
+	if r := world.Call("describe", map[string]any{"file": "abcdef"}); !r.GetIsError() {
+		t.Errorf("an unknown file: %v", r)
+	}
+}

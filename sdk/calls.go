@@ -67,7 +67,7 @@ func (a *activation) call(ctx context.Context, r *extensionv1.CallRequest) (*ext
 	}
 	out := &extensionv1.CallResult{
 		Content: strings.ToValidUTF8(result.Content, "\uFFFD"), IsError: result.IsError,
-		Nothing: result.Nothing, Effects: effects,
+		Nothing: result.Nothing, Effects: effects, Blobs: result.Blobs,
 	}
 	if r.GetCommand() != "" && tool.Say != nil && !result.IsError {
 		out.Text = strings.ToValidUTF8(tool.Say(result.Content, r.GetLanguage()), "\uFFFD")

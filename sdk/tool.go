@@ -76,6 +76,9 @@ type ToolResult struct {
 	// arguments and any principal, so an agent need not call it again soon.
 	Nothing bool
 	Effects Effects
+	// Blobs are the hashes of files that the content names, as Attachment.Reference does;
+	// the session keeps them. See Kernel.PutBlob.
+	Blobs []string
 }
 
 // JSON returns a result whose content is v, encoded as JSON.

@@ -1193,7 +1193,9 @@ type CallResult struct {
 	Nothing bool `protobuf:"varint,5,opt,name=nothing,proto3" json:"nothing,omitempty"`
 	// Of a command: the answer to the person, in Markdown. Empty: the content or, if
 	// that is a JSON object, its field text.
-	Text          string `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
+	// SHA-256 of files that the content names, in hexadecimal: the session keeps them.
+	Blobs         []string `protobuf:"bytes,7,rep,name=blobs,proto3" json:"blobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1268,6 +1270,13 @@ func (x *CallResult) GetText() string {
 		return x.Text
 	}
 	return ""
+}
+
+func (x *CallResult) GetBlobs() []string {
+	if x != nil {
+		return x.Blobs
+	}
+	return nil
 }
 
 type CompleteRequest struct {
@@ -1808,7 +1817,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06person\x18\x01 \x01(\tR\x06person\x12\"\n" +
 	"\fconversation\x18\x02 \x01(\tR\fconversation\x12\x14\n" +
 	"\x05group\x18\x03 \x01(\tR\x05group\x12\x1a\n" +
-	"\bconfined\x18\x04 \x01(\bR\bconfined\"\xbf\x01\n" +
+	"\bconfined\x18\x04 \x01(\bR\bconfined\"\xd5\x01\n" +
 	"\n" +
 	"CallResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +
@@ -1816,7 +1825,8 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\aeffects\x18\x03 \x03(\v2\x1a.switchboard.bus.v1.EffectR\aeffects\x12\x18\n" +
 	"\awaiting\x18\x04 \x01(\x05R\awaiting\x12\x18\n" +
 	"\anothing\x18\x05 \x01(\bR\anothing\x12\x12\n" +
-	"\x04text\x18\x06 \x01(\tR\x04text\"\x85\x02\n" +
+	"\x04text\x18\x06 \x01(\tR\x04text\x12\x14\n" +
+	"\x05blobs\x18\a \x03(\tR\x05blobs\"\x85\x02\n" +
 	"\x0fCompleteRequest\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12=\n" +
 	"\bmessages\x18\x02 \x03(\v2!.switchboard.extension.v1.MessageR\bmessages\x124\n" +

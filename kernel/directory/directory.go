@@ -164,6 +164,10 @@ type ChannelSpec struct {
 	Drafts    bool          // shows text that is being written
 	Local     bool          // only the owner can reach it: everyone on it is admitted
 	AllowFrom []string      // user ids admitted without pairing; "*": everyone
+	// Attachments are the kinds of files that it sends, and MaxAttachment the size of the
+	// largest, in bytes; 0: no limit. Others are named in the text.
+	Attachments   []string
+	MaxAttachment int64
 	// HoldUncertain keeps a send with an unknown outcome for the owner instead of
 	// repeating it.
 	HoldUncertain bool

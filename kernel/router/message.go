@@ -98,7 +98,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 		return err
 	}
 	in := contract.AgentInput{
-		Kind: contract.InputUser, Sender: m.UserName, Language: m.Language, Text: withAttachments(m),
+		Kind: contract.InputUser, Sender: m.UserName, Language: m.Language, Text: withReferences(m.Text, m.Attachments),
 		ReplyTo: conversation.Handle, Person: q.person, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom,
 		Attachments: m.Attachments,
 	}
@@ -146,9 +146,9 @@ func (q request) unread() (kinds []string) {
 	return kinds
 }
 
-func withAttachments(m contract.UserMessage) string {
-	text := m.Text
-	for _, a := range m.Attachments {
+// withReferences names the attachments of a text.
+func withReferences(text string, attachments []contract.Attachment) string {
+	for _, a := range attachments {
 		text = strings.TrimSpace(text + "\n" + a.Reference())
 	}
 	return text

@@ -112,7 +112,7 @@ func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify
 	if err != nil {
 		return err
 	}
-	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendNotice})
+	return r.send(tx, to, contract.ChannelSend{Text: text, Attachments: n.Attachments, Kind: contract.SendNotice})
 }
 
 // note notes in a text, and in a dead letter, that the named channel does not exist.

@@ -35,6 +35,7 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, opt
 	if m.Conversation == "" {
 		m.Owner = owner.UserID
 	}
+	m = fitFiles(to, m)
 	texts := Split(m.Text, roomBesideMark(to.channel.MaxLength))
 	for i, text := range texts {
 		part := m
@@ -45,13 +46,41 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, opt
 		if i > 0 {
 			part.DraftID = ""
 		}
+		if i < len(texts)-1 {
+			part.Attachments = nil
+		}
 		e, err := tx.Emit(contract.TopicChannelSend+to.channel.ID, key, part, options...)
+		if err == nil {
+			err = tx.KeepBlobs(journal.Keeper{Kind: journal.KeptByEvent, ID: e.GetSeq()},
+				contract.BlobsOf(part.Attachments))
+		}
 		if err != nil {
 			return nil, err
 		}
 		seqs = append(seqs, e.GetSeq())
 	}
 	return seqs, nil
+}
+
+// fitFiles leaves the files that a channel sends, if need be as documents, and names the
+// others in the text.
+func fitFiles(to *place, m contract.ChannelSend) contract.ChannelSend {
+	files := m.Attachments
+	m.Attachments = nil
+	for _, a := range files {
+		c := to.channel
+		kind := a.Kind
+		if !slices.Contains(c.Attachments, kind) {
+			kind = contract.KindDocument
+		}
+		if slices.Contains(c.Attachments, kind) && (c.MaxAttachment == 0 || a.Size <= c.MaxAttachment) {
+			a.Kind = kind
+			m.Attachments = append(m.Attachments, a)
+			continue
+		}
+		m.Text += "\n" + words.Say(to.language, "%s can't be sent here.", a.Reference())
+	}
+	return m
 }
 
 // lane is the ordering key of sends to a place. The default recipient is one lane,
@@ -112,7 +141,9 @@ func (r *MessageRouter) delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Rec
 	}
 	_, _, err = r.sessions.Queue(tx, s, contract.AgentInput{
 		Kind: contract.InputRecord, Sender: "switchboard",
-		Text: "You sent this to the user here, from outside this conversation" + part + ":\n\n" + m.Text,
+		Text: withReferences("You sent this to the user here, from outside this conversation"+part+":\n\n"+m.Text,
+			m.Attachments),
+		Attachments: m.Attachments,
 	}, "")
 	return conversation.Handle, err
 }

@@ -116,13 +116,17 @@ func (r *running) attempt(
 	if err != nil {
 		return nil, err
 	}
-	if t.Tool.GetReadOnly() && len(result.GetEffects()) == 0 {
+	if t.Tool.GetReadOnly() && len(result.GetEffects()) == 0 && len(result.GetBlobs()) == 0 {
 		return r.note(result.GetContent(), result.GetIsError()), nil
 	}
 	// One commit, by the tool's extension: result, effects and the row of the history.
 	content, isError := cut(result.GetContent()), result.GetIsError()
 	return &extensionv1.CallResult{Content: content, IsError: isError}, r.Bus.DoAs(actor, lease, func(tx *bus.Tx) error {
 		if _, err := tx.Apply(result.GetEffects()); err != nil {
+			return err
+		}
+		session := journal.Keeper{Kind: journal.KeptBySession, ID: r.call.Session}
+		if err := tx.KeepBlobs(session, result.GetBlobs()); err != nil {
 			return err
 		}
 		return r.Sessions.Finish(tx, r.call.ID, content, isError)

@@ -56,8 +56,9 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 		return r.finish(r.call.Result, false)
 	}
 	var args struct {
-		Channel string `json:"channel_id"`
-		Text    string `json:"text"`
+		Channel     string   `json:"channel_id"`
+		Text        string   `json:"text"`
+		Attachments []string `json:"attachments"`
 	}
 	if err := json.Unmarshal(arguments(r.call.Arguments), &args); err != nil {
 		return nil, err
@@ -78,8 +79,12 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	if err != nil {
 		return r.fail(err.Error() + ". Nothing was sent.")
 	}
+	files, err := r.files(ctx, args.Attachments)
+	if err != nil {
+		return r.fail(err.Error() + ". Nothing was sent.")
+	}
 	m := contract.ChannelSend{
-		Text: args.Text, Session: journal.SessionID(r.call.Session), Call: journal.CallID(r.call.ID),
+		Text: args.Text, Attachments: files, Session: journal.SessionID(r.call.Session), Call: journal.CallID(r.call.ID),
 	}
 	err = r.deliver(ctx, sends, m, r.in.ReplyTo, func(apply func(*bus.Tx) error) error {
 		return r.commit(func(tx *bus.Tx) error {
@@ -99,6 +104,27 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 		return r.fail("Nothing was sent: " + err.Error())
 	}
 	return r.finish(encode(sends), slices.ContainsFunc(sends, func(d Delivered) bool { return d.Status == "failed" }))
+}
+
+// files returns the files of the session that references name.
+func (r *running) files(ctx context.Context, references []string) (all []contract.Attachment, err error) {
+	err = r.Bus.View(ctx, func(j journal.Reader) error {
+		for _, reference := range references {
+			a, ok := contract.ParseReference(reference)
+			if !ok {
+				return fmt.Errorf("%w: %q is no file: write it as in the conversation, such as [image 3f2a9c: cat.jpg]",
+					contract.ErrInvalid, reference)
+			}
+			b, err := bus.FindBlob(j, &bus.Actor{ID: r.lease.Agent}, r.lease, a.Blob)
+			if err != nil {
+				return err
+			}
+			a.Blob, a.Size = b.Hash, b.Size
+			all = append(all, a)
+		}
+		return nil
+	})
+	return all, err
 }
 
 // queue returns sends to channels that have no receipt yet. A channel that is down
