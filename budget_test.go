@@ -25,17 +25,17 @@ var budgets = map[string]budget{
 	"kernel/blobs":      {155, 155},
 	"kernel/bus":        {3072, 2950},
 	"kernel/clock":      {81, 120},
-	"kernel/directory":  {239, 240},
+	"kernel/directory":  {241, 240},
 	"kernel/fair":       {142, 190},
 	"kernel/host":       {1384, 1230},
 	"kernel/journal":    {332, 225},
 	"kernel/models":     {638, 690},
 	"kernel/questions":  {256, 315},
-	"kernel/router":     {2411, 1850},
+	"kernel/router":     {2437, 1850},
 	"kernel/sandbox":    {94, 90},
 	"kernel/session":    {1249, 1150},
 	"kernel/supervisor": {1905, 1900},
-	"kernel/tools":      {1223, 1250},
+	"kernel/tools":      {1253, 1250},
 }
 
 // kernelBudget is that of all packages together.
