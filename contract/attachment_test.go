@@ -11,11 +11,11 @@ var catHash = "3f2a9c" + strings.Repeat("0", 58)
 func TestAReferenceIsReadAsItIsWritten(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]Attachment{
-		"[image 3f2a9c: cat.jpg]":         {Kind: KindImage, Blob: catHash, Name: "cat.jpg"},
-		"[voice 3f2a9c]":                  {Kind: KindVoice, Blob: catHash},
-		"[document 3f2a9c: a b c.pdf]":    {Kind: KindDocument, Blob: catHash, Name: " a\n[b]  c.pdf"},
-		"[location: 52.52, 13.40]":        {Kind: KindLocation, Name: "52.52, 13.40"},
-		"[video_note 3f2a9c]":             {Kind: "video_note", Blob: catHash},
+		"[image 3f2a9c: cat.jpg]":          {Kind: KindImage, Blob: catHash, Name: "cat.jpg"},
+		"[voice 3f2a9c]":                   {Kind: KindVoice, Blob: catHash},
+		"[document 3f2a9c: a b c.pdf]":     {Kind: KindDocument, Blob: catHash, Name: " a\n[b]  c.pdf"},
+		"[location: 52.52, 13.40]":         {Kind: KindLocation, Name: "52.52, 13.40"},
+		"[video_note 3f2a9c]":              {Kind: "video_note", Blob: catHash},
 		"[document 3f2a9c: ../etc/пароль]": {Kind: KindDocument, Blob: catHash, Name: "../etc/пароль"},
 	} {
 		if got := a.Reference(); got != want {

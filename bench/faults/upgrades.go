@@ -12,6 +12,7 @@ import (
 // back has the scripts that turn a store of a version into one of the previous version.
 var back = map[int]string{
 	7: `DROP TABLE blob_keeper;
+DROP TABLE blob_bytes;
 DROP TABLE blob;
 PRAGMA user_version=6;`,
 	6: `ALTER TABLE conversation DROP COLUMN model;

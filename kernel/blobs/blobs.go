@@ -35,9 +35,9 @@ type Files interface {
 	Open(hash string) (io.ReadSeekCloser, error)
 	// Remove removes a file, if it is there.
 	Remove(hash string) error
-	// Clean removes the files that known does not know, and what was not finished
-	// for more than an hour.
-	Clean(known func(hash string) (bool, error)) error
+	// Each calls f with every hash of which there is a file, and removes what was not
+	// finished for more than an hour.
+	Each(f func(hash string) error) error
 }
 
 // NewFile is a file that is being written. One of Keep and Discard ends it.
@@ -52,7 +52,8 @@ const (
 	// Hold is how long a file that was stored is kept by itself.
 	Hold       = time.Hour
 	sweepEvery = time.Hour
-	sweepMost  = 100 // files of one commit
+	cleanEvery = 24  // sweeps
+	sweepMost  = 500 // files that one commit looks at
 )
 
 // Store is the kernel's store of files. It is safe for concurrent use.
@@ -153,46 +154,78 @@ func (s *Store) Rest() (release func()) {
 func (s *Store) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			return
 		}
-		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, journal.ErrClosed) {
+		err := s.Sweep(ctx)
+		if n%cleanEvery == 0 {
+			err = errors.Join(err, s.Clean(ctx))
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, journal.ErrClosed) {
 			s.Log.Error("remove files that nothing keeps", "error", err)
 		}
 		timer.Reset(sweepEvery)
 	}
 }
 
-// Sweep removes the files that nothing keeps. During a backup it does nothing.
+// Sweep removes the files that nothing keeps. It does nothing while a backup is made.
 func (s *Store) Sweep(ctx context.Context) error {
+	for after, more := "", true; more && ctx.Err() == nil; more = after != "" {
+		err := s.removing(func() (gone []string, err error) {
+			from := after // the commit may be applied more than once
+			err = s.Bus.Do(func(tx *bus.Tx) error {
+				gone, after, err = tx.SweepBlobs(tx.Now, from, sweepMost)
+				return err
+			})
+			return gone, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Clean removes the files that the journal does not know: they were left by a crash, or
+// there was no room for them. It does nothing while a backup is made.
+func (s *Store) Clean(ctx context.Context) error {
+	return s.Files.Each(func(hash string) error {
+		if known, err := s.known(ctx, hash); known || err != nil {
+			return err
+		}
+		return s.removing(func() ([]string, error) { // not while one with this hash gets its name
+			if known, err := s.known(ctx, hash); known || err != nil {
+				return nil, err
+			}
+			return []string{hash}, nil
+		})
+	})
+}
+
+// removing removes files, unless they must stay for a while.
+func (s *Store) removing(choose func() ([]string, error)) error {
 	if !s.placing.TryLock() {
 		return nil
 	}
 	defer s.placing.Unlock()
-	for more := true; more; {
-		var gone []string
-		if err := s.Bus.Do(func(tx *bus.Tx) (err error) {
-			gone, err = tx.SweepBlobs(tx.Now, sweepMost)
-			return err
-		}); err != nil {
-			return err
-		}
-		for _, hash := range gone {
-			if err := s.Files.Remove(hash); err != nil {
-				return err
-			}
-		}
-		more = len(gone) == sweepMost
+	gone, err := choose()
+	if err != nil {
+		return err
 	}
-	return s.Files.Clean(func(hash string) (known bool, err error) {
-		err = s.Bus.View(ctx, func(r journal.Reader) error {
-			b, err := r.Blob(hash)
-			known = b != nil
-			return err
-		})
-		return known, err
+	for _, hash := range gone {
+		err = errors.Join(err, s.Files.Remove(hash))
+	}
+	return err
+}
+
+func (s *Store) known(ctx context.Context, hash string) (known bool, err error) {
+	err = s.Bus.View(ctx, func(r journal.Reader) error {
+		b, err := r.Blob(hash)
+		known = b != nil
+		return err
 	})
+	return known, err
 }

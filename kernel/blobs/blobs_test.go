@@ -100,7 +100,7 @@ func TestAFileIsSweptWhenNothingKeepsIt(t *testing.T) {
 }
 
 // A put that was killed before its commit leaves a file that the journal does not know.
-func TestAFileThatTheJournalDoesNotKnowIsSwept(t *testing.T) {
+func TestAFileThatTheJournalDoesNotKnowIsRemoved(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		t := w.T
 		s, dir := store(w)
@@ -112,8 +112,21 @@ func TestAFileThatTheJournalDoesNotKnowIsSwept(t *testing.T) {
 		if err := f.Keep(unknown); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Sweep(w.T.Context()); err != nil {
+		put(w, s, w.Extension(bus.Actor{ID: "x"}).Running(), "known")
+		release := s.Rest()
+		if err := s.Clean(w.T.Context()); err != nil {
 			t.Fatal(err)
+		}
+		if _, err := dir.Open(unknown); err != nil {
+			t.Errorf("a backup is being made: %v", err)
+		}
+		release()
+		if err := s.Clean(w.T.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		if err := dir.Each(func(string) error { n++; return nil }); err != nil || n != 1 {
+			t.Errorf("%d files are left, %v", n, err)
 		}
 		if _, err := dir.Open(unknown); err == nil {
 			t.Error("it is still there")
@@ -196,11 +209,11 @@ func TestTheRoomForFilesIsLimited(t *testing.T) {
 				t.Errorf("%s: %v", what, c.err)
 			}
 		}
-		if err := s.Sweep(w.T.Context()); err != nil {
+		if err := s.Clean(w.T.Context()); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
-		if err := dir.Each(func(string, int64) error { n++; return nil }); err != nil || n != 3 {
+		if err := dir.Each(func(string) error { n++; return nil }); err != nil || n != 3 {
 			t.Errorf("%d files, %v", n, err)
 		}
 	})

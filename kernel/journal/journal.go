@@ -211,9 +211,10 @@ type Tx interface {
 	// KeepBlobs lets an event, a session or a value keep blobs too, until the keeper is
 	// deleted or its value replaced. ErrNoBlob: one of them is not stored.
 	KeepBlobs(k Keeper, hashes []string) error
-	// SweepBlobs ends the holds that are over, deletes at most limit blobs that nothing
-	// keeps and returns their hashes.
-	SweepBlobs(now int64, limit int) ([]string, error)
+	// SweepBlobs ends the holds that are over and looks at the next limit blobs after a
+	// hash, in the order of their hashes. It deletes those that nothing keeps, and returns
+	// them and the last one that it looked at; empty: there are no more.
+	SweepBlobs(now int64, after string, limit int) (gone []string, last string, err error)
 	// Prune removes at most limit events accepted before the time (Unix
 	// microseconds), with their deliveries, and as many receipts of commits, and
 	// reports whether there may be more. An event with an unsettled delivery stays,

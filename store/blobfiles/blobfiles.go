@@ -102,35 +102,22 @@ func (d Dir) Remove(hash string) error {
 	return nil
 }
 
-// Clean implements blobs.Files.
-func (d Dir) Clean(known func(hash string) (bool, error)) error {
-	return d.walk(func(path string, entry fs.DirEntry) error {
-		name := entry.Name()
-		if strings.HasPrefix(name, unfinished) {
-			info, err := entry.Info()
-			if err == nil && time.Since(info.ModTime()) > unfinishedFor {
-				err = os.Remove(path)
-			}
+// Each implements blobs.Files.
+func (d Dir) Each(f func(hash string) error) error {
+	return filepath.WalkDir(string(d), func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return ignoreGone(err)
-		}
-		if keep, err := known(name); keep || err != nil {
-			return err
-		}
-		return ignoreGone(os.Remove(path))
-	})
-}
-
-// Each calls f with the hash and the size of every file.
-func (d Dir) Each(f func(hash string, size int64) error) error {
-	return d.walk(func(_ string, entry fs.DirEntry) error {
-		if strings.HasPrefix(entry.Name(), unfinished) {
+		case entry.IsDir():
 			return nil
+		case !strings.HasPrefix(entry.Name(), unfinished):
+			return f(entry.Name())
 		}
 		info, err := entry.Info()
-		if err != nil {
-			return ignoreGone(err)
+		if err == nil && time.Since(info.ModTime()) > unfinishedFor {
+			err = os.Remove(path)
 		}
-		return f(entry.Name(), info.Size())
+		return ignoreGone(err)
 	})
 }
 
@@ -156,15 +143,6 @@ func (d Dir) Lost(sizes map[string]int64) (hashes []string, err error) {
 		}
 	}
 	return hashes, nil
-}
-
-func (d Dir) walk(f func(path string, entry fs.DirEntry) error) error {
-	return filepath.WalkDir(string(d), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return ignoreGone(err)
-		}
-		return f(path, entry)
-	})
 }
 
 func ignoreGone(err error) error {

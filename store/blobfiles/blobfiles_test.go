@@ -58,15 +58,15 @@ func TestAFileIsThereOnceItIsKept(t *testing.T) {
 	}
 }
 
-func TestCleanRemovesWhatIsUnknownOrUnfinished(t *testing.T) {
+func TestEachRemovesWhatIsUnfinished(t *testing.T) {
 	t.Parallel()
 	d := Dir(filepath.Join(t.TempDir(), "blobs"))
-	if err := d.Clean(nil); err != nil {
-		t.Errorf("cleaning a directory that does not exist: %v", err)
+	if err := d.Each(nil); err != nil {
+		t.Errorf("a directory that does not exist: %v", err)
 	}
-	unknown := strings.Repeat("00", 32)
-	write(t, d, someHash, "known")
-	write(t, d, unknown, "unknown")
+	other := strings.Repeat("00", 32)
+	write(t, d, someHash, "one")
+	write(t, d, other, "another")
 	var left []string
 	for range 2 {
 		f, err := d.Create() // its process was killed
@@ -80,19 +80,17 @@ func TestCleanRemovesWhatIsUnknownOrUnfinished(t *testing.T) {
 	if err := os.Chtimes(left[0], old, old); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Clean(func(hash string) (bool, error) { return hash == someHash, nil }); err != nil {
-		t.Fatal(err)
+	var hashes []string
+	err := d.Each(func(hash string) error {
+		hashes = append(hashes, hash)
+		return d.Remove(hash)
+	})
+	if err != nil || len(hashes) != 2 || hashes[0] != other || hashes[1] != someHash {
+		t.Errorf("the files are %q, %v", hashes, err)
 	}
-	for path, want := range map[string]bool{d.Path(someHash): true, d.Path(unknown): false, left[0]: false, left[1]: true} {
+	for path, want := range map[string]bool{d.Path(someHash): false, left[0]: false, left[1]: true} {
 		if _, err := os.Stat(path); (err == nil) != want {
 			t.Errorf("%s: %v", filepath.Base(path), err)
 		}
-	}
-	var hashes []string
-	if err := d.Each(func(hash string, size int64) error {
-		hashes = append(hashes, hash)
-		return nil
-	}); err != nil || len(hashes) != 1 || hashes[0] != someHash {
-		t.Errorf("the files are %q, %v", hashes, err)
 	}
 }

@@ -44,12 +44,16 @@ func (t *tx) KeptBlobs(k journal.Keeper, prefix string, limit int) ([]journal.Bl
 }
 
 func (t *tx) BlobBytes(owner string) (int64, error) {
-	return t.number("SELECT coalesce(sum(size), 0) FROM blob WHERE owner = ?1 OR ?1 = ''", owner)
+	return t.number("SELECT coalesce(sum(bytes), 0) FROM blob_bytes WHERE owner = ?1 OR ?1 = ''", owner)
 }
 
 func (t *tx) HoldBlob(b journal.Blob, owner string, until int64) error {
 	err := t.write("INSERT INTO blob (hash, size, owner, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
 		b.Hash, b.Size, b.Owner, b.CreatedAt)
+	if err == nil && t.conn.Changes() > 0 {
+		err = t.write("INSERT INTO blob_bytes (owner, bytes) VALUES (?, ?) "+
+			"ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes", b.Owner, b.Size)
+	}
 	if err != nil {
 		return err
 	}
@@ -93,19 +97,33 @@ func (t *tx) eventsKeepNothing(from, to int64) error {
 	return t.write("DELETE FROM blob_keeper WHERE kind = ? AND id >= ? AND id <= ?", int(journal.KeptByEvent), from, to)
 }
 
-func (t *tx) SweepBlobs(now int64, limit int) (hashes []string, err error) {
+func (t *tx) SweepBlobs(now int64, after string, limit int) (gone []string, last string, err error) {
 	err = t.write("DELETE FROM blob_keeper WHERE kind = ? AND until < +?", int(journal.KeptByHold), now)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
+	var unkept []journal.Blob
+	n := 0
 	err = t.query(func(stmt *sqlite.Stmt) error {
-		hashes = append(hashes, stmt.ColumnText(0))
-		return nil
-	}, "SELECT hash FROM blob b WHERE NOT EXISTS (SELECT 1 FROM blob_keeper r WHERE r.hash = b.hash) LIMIT +?", limit)
-	for _, hash := range hashes {
-		if err == nil {
-			err = t.write("DELETE FROM blob WHERE hash = ?", hash)
+		n++
+		last = stmt.ColumnText(0)
+		if !stmt.ColumnBool(3) {
+			unkept = append(unkept, journal.Blob{Hash: last, Size: stmt.ColumnInt64(1), Owner: stmt.ColumnText(2)})
 		}
+		return nil
+	}, "SELECT hash, size, owner, EXISTS (SELECT 1 FROM blob_keeper r WHERE r.hash = b.hash) FROM blob b "+
+		"WHERE hash > ? ORDER BY hash LIMIT +?", after, limit)
+	if n < limit {
+		last = ""
 	}
-	return hashes, err
+	for _, b := range unkept {
+		if err == nil {
+			err = t.write("DELETE FROM blob WHERE hash = ?", b.Hash)
+		}
+		if err == nil {
+			err = t.write("UPDATE blob_bytes SET bytes = bytes - ? WHERE owner = ?", b.Size, b.Owner)
+		}
+		gone = append(gone, b.Hash)
+	}
+	return gone, last, err
 }

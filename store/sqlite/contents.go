@@ -180,6 +180,8 @@ var invariants = []struct{ problem, query string }{
 	{"keys without a version", "SELECT count(*) FROM kv WHERE version < 1"},
 	{"kept files that are not stored", "SELECT count(*) FROM blob_keeper r " +
 		"WHERE NOT EXISTS (SELECT 1 FROM blob b WHERE b.hash = r.hash)"},
+	{"extensions whose files have another size", "SELECT count(*) FROM blob_bytes o " +
+		"WHERE bytes <> coalesce((SELECT sum(size) FROM blob b WHERE b.owner = o.owner), 0)"},
 }
 
 // checkRows checks the consistency of the rows of an intact store.

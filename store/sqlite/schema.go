@@ -189,4 +189,7 @@ CREATE TABLE blob_keeper (
   PRIMARY KEY (kind, id, owner, key, hash)
 ) WITHOUT ROWID;
 CREATE INDEX blob_keeper_hash ON blob_keeper (hash);
+
+-- How many bytes the blobs of an owner have.
+CREATE TABLE blob_bytes (owner TEXT PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID;
 `}

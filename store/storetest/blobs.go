@@ -43,9 +43,9 @@ func testBlobs(t *testing.T, open Open) {
 	sweep := func(now int64, want ...string) {
 		t.Helper()
 		f.do(func(tx journal.Tx) {
-			gone := ok(tx.SweepBlobs(now, 10))
-			if slices.Sort(gone); !slices.Equal(gone, want) {
-				t.Errorf("at %d these are swept: %q, want %q", now, gone, want)
+			gone, last, err := tx.SweepBlobs(now, "", 10)
+			if must(err); !slices.Equal(gone, want) || last != "" {
+				t.Errorf("at %d these are swept: %q to %q, want %q", now, gone, last, want)
 			}
 		})
 	}
@@ -124,13 +124,24 @@ func testBlobsOfValues(t *testing.T, open Open) {
 	keep("replaced", hashOf("b"))
 	keep("kept", hashOf("c"))
 	f.reopen()
+	after := ""
 	f.do(func(tx journal.Tx) {
 		must(tx.KVDelete("x", "deleted"))
 		ok(tx.KVPut("x", "replaced", []byte("w")))
 		ok(tx.KVPut("y", "kept", []byte("of another")))
-		gone := ok(tx.SweepBlobs(2, 10))
-		if slices.Sort(gone); !slices.Equal(gone, []string{hashOf("a"), hashOf("b")}) {
-			t.Errorf("these are swept: %q", gone)
+		for _, step := range []struct {
+			limit int
+			gone  string
+			last  string
+		}{{1, hashOf("a"), hashOf("a")}, {1, hashOf("b"), hashOf("b")}, {2, "", ""}} {
+			gone, last, err := tx.SweepBlobs(2, after, step.limit)
+			if must(err); strings.Join(gone, " ") != step.gone || last != step.last {
+				t.Errorf("after %q these are swept: %q to %q, want %+v", after, gone, last, step)
+			}
+			after = last
+		}
+		if n := ok(tx.BlobBytes("x")); n != 1 {
+			t.Errorf("what is left has %d bytes", n)
 		}
 	})
 }
