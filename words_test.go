@@ -1,6 +1,7 @@
 package switchboard
 
 import (
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -21,7 +22,13 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	slash "github.com/switchboard-run/switchboard/contract/command"
+	"github.com/switchboard-run/switchboard/extensions/links"
+	"github.com/switchboard-run/switchboard/extensions/memory"
+	"github.com/switchboard-run/switchboard/extensions/scheduler"
+	"github.com/switchboard-run/switchboard/extensions/tasks"
+	"github.com/switchboard-run/switchboard/extensions/usage"
 	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/sdk"
 )
 
 // said has the texts that the program says to people, with their plural form (or
@@ -236,16 +243,40 @@ func (s said) readDynamic(t *testing.T) {
 		s.add("a state", state, "")
 	}
 	for _, text := range []string{
-		"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "d", "h", "min", "s", "less than a second", "paused", "done",
-		"cancelled", "this conversation", "the group that asked for it", "the conversation that asked for it",
-		"the default channel",
+		"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "%d d", "%d h", "%d min", "%d s", "paused", "done", "cancelled",
 	} {
 		s.add("a part of a schedule", text, "")
+	}
+	for _, word := range []string{
+		tasks.OK, tasks.Failed, tasks.Timeout, tasks.Cancelled, tasks.Capped, tasks.Interrupted,
+		tasks.Queued, tasks.Running, tasks.Finished,
+	} {
+		s.add("a state of a task", word, "")
+	}
+	for _, e := range []sdk.Extension{memory.New(), tasks.New(), scheduler.New(), usage.New(), links.New()} {
+		for _, tool := range e.Tools {
+			if tool.Command != "" {
+				s.readParameters(t, tool.Schema)
+			}
+		}
 	}
 	for _, kind := range []string{
 		"photo", "voice message", "video message", "animation", "document", "audio file", "video", "sticker", "location",
 		"contact", "poll", "story", "dice", "game", "checklist", "paid media",
 	} {
 		s.add("an attachment", kind, "")
+	}
+}
+
+// readParameters adds what the usage of a command says of its parameters.
+func (s said) readParameters(t *testing.T, schema []byte) {
+	var object struct {
+		Properties map[string]struct{ Description string }
+	}
+	if err := json.Unmarshal(schema, &object); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range object.Properties {
+		s.add("a parameter of a command", p.Description, "")
 	}
 }

@@ -43,6 +43,7 @@ type ToolCall struct {
 	ReplyTo   string // opaque handle of the conversation that asked; may be empty
 	Channel   string // id of that conversation's channel; may be empty
 	Sender    string // who asked, as shown to people; may be empty
+	Language  string // of the person who asked, an IETF tag; empty: English or unknown
 	Group     bool   // others can read that conversation
 	// Principal is whose things the call may see and change. Store it with what people
 	// set up, and show and change only what it Sees.

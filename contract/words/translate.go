@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/leonelquinteros/gotext"
 )
@@ -19,18 +18,6 @@ func Errorf(format string, args ...any) error { return fmt.Errorf(format, args..
 // Sprintf is Errorf for a text that is no error.
 func Sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// Duration returns a duration for people, which Translate can translate.
-func Duration(d time.Duration) string {
-	switch s := int64(d.Round(time.Second) / time.Second); {
-	case s >= 2*3600 && s%3600 == 0:
-		return Sprintf("%d h", s/3600)
-	case s >= 2*60 && s%60 == 0:
-		return Sprintf("%d min", s/60)
-	default:
-		return Sprintf("%d s", s)
-	}
-}
-
 // Translate translates an English text that was made with Errorf or Sprintf. One that
 // the language lacks stays as it is. A name before it, with a colon, stays
 // too. Texts that semicolons join are translated one by one.
@@ -38,6 +25,12 @@ func Translate(language, text string) string {
 	c := find(language)
 	if c == nil {
 		return text
+	}
+	if parts := spanParts(text); parts != nil {
+		return translateAll(language, parts, " ")
+	}
+	if at, ok := translateTime(language, text); ok {
+		return at
 	}
 	for _, f := range c.forms() {
 		if args, ok := match(text, f.literals); ok && f.fits(args) {
@@ -48,12 +41,16 @@ func Translate(language, text string) string {
 		return name + ": " + Translate(language, rest)
 	}
 	if parts := strings.Split(text, "; "); len(parts) > 1 {
-		for i, part := range parts {
-			parts[i] = Translate(language, part)
-		}
-		return strings.Join(parts, "; ")
+		return translateAll(language, parts, "; ")
 	}
 	return text
+}
+
+func translateAll(language string, parts []string, separator string) string {
+	for i, part := range parts {
+		parts[i] = Translate(language, part)
+	}
+	return strings.Join(parts, separator)
 }
 
 // form is an English format and its translation.

@@ -3,6 +3,7 @@ package words_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract/words"
 )
@@ -42,5 +43,31 @@ func TestCount(t *testing.T) {
 				t.Errorf("in %s: %q, want %q", language, got, want[i])
 			}
 		}
+	}
+}
+
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 23, 8, 5, 0, 0, zone)
+	for english, russian := range map[string]string{
+		words.Span(0):                                    "меньше секунды",
+		words.Span(90 * time.Minute):                     "1 ч 30 мин",
+		words.Span(26*time.Hour + 3*time.Second):         "1 д 2 ч 3 с",
+		words.Span(45 * time.Second):                     "45 с",
+		words.LocalTime(at, zone):                        "пн 23.11.2026 08:05 (Europe/Berlin)",
+		words.LocalTime(at.Add(7*time.Second), time.UTC): "пн 23.11.2026 07:05:07 (UTC)",
+		words.Sprintf("every %v", words.Span(time.Hour)): "раз в 1 ч",
+		"Mon someday (UTC)":                              "Mon someday (UTC)",
+	} {
+		if got := words.Translate("ru", english); got != russian {
+			t.Errorf("%q is %q, want %q", english, got, russian)
+		}
+	}
+	if got := words.Time("", at) + ", " + words.Day("", at); got != "Mon 23 Nov 2026 08:05, 23 Nov 2026" {
+		t.Errorf("in English: %q", got)
 	}
 }

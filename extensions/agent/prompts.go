@@ -38,7 +38,7 @@ const (
 var builtin = sync.OnceValue(func() *template.Template {
 	t := template.New("").Funcs(template.FuncMap{
 		"trim":     strings.TrimSpace,
-		"duration": words.Duration,
+		"duration": words.Span,
 	})
 	return template.Must(t.ParseFS(embedded, "prompts/*.md"))
 })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -46,7 +47,7 @@ func (s *scheduler) cancel(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	if r.LastKey != "" {
-		due := schedule.LocalTime(*r.LastDue, r.Location())
+		due := words.LocalTime(*r.LastDue, r.Location())
 		switch {
 		case withdrawn:
 			out.LastFire = "withdrawn"

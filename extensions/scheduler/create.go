@@ -24,7 +24,7 @@ func (s *scheduler) create(ctx context.Context, c sdk.ToolCall, kind string) (sd
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	sc.ReplyTo, sc.CreatedBy, sc.Principal = c.ReplyTo, c.Sender, c.Principal
+	sc.ReplyTo, sc.CreatedBy, sc.Principal, sc.Language = c.ReplyTo, c.Sender, c.Principal, c.Language
 	warnings, err := s.checkDestination(ctx, sc)
 	if err != nil {
 		return sdk.ToolResult{}, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -66,20 +67,20 @@ func destination(sc schedule.Schedule, c sdk.ToolCall) string {
 	here := sc.ReplyTo != "" && sc.ReplyTo == c.ReplyTo
 	switch {
 	case sc.Topic != schedule.TopicNotify && sc.Topic != schedule.TopicTask:
-		return "event " + sc.Topic
+		return words.Sprintf("event %s", sc.Topic)
 	case sc.ChannelID != "" && here && sc.ChannelID == c.Channel:
-		return "this conversation on " + sc.ChannelID
+		return words.Sprintf("this conversation on %s", sc.ChannelID)
 	case sc.ChannelID != "":
 		return sc.ChannelID
 	case here && c.Channel != "":
-		return "this conversation on " + c.Channel
+		return words.Sprintf("this conversation on %s", c.Channel)
 	case here:
-		return "this conversation"
+		return words.Sprintf("this conversation")
 	case sc.Principal.Group != "":
-		return "the group that asked for it"
+		return words.Sprintf("the group that asked for it")
 	case sc.ReplyTo != "":
-		return "the conversation that asked for it"
+		return words.Sprintf("the conversation that asked for it")
 	default:
-		return "the default channel"
+		return words.Sprintf("the default channel")
 	}
 }

@@ -36,7 +36,7 @@ func (s *scheduler) listText(content, language string) string {
 		b.WriteString("\n\n" + words.Say(language,
 			"These are damaged and won't fire. To remove one: `switchboard schedules cancel ID`") + "\n")
 		for _, u := range l.Unreadable {
-			fmt.Fprintf(&b, "\n- %s: %s", u.ID, u.Error)
+			fmt.Fprintf(&b, "\n- %s: %s", u.ID, words.Translate(language, u.Error))
 		}
 	}
 	return b.String()
@@ -51,52 +51,23 @@ func (s *scheduler) entry(v view, language string) string {
 	}
 	switch {
 	case v.Next != nil:
-		next := peopleTime(*v.Next, s.location, language)
+		next := words.Time(language, v.Next.In(s.location))
 		if zone, err := time.LoadLocation(v.Timezone); err == nil && v.Timezone != s.location.String() {
-			next += " (" + peopleTime(*v.Next, zone, language) + ", " + v.Timezone + ")"
+			next += " (" + words.Time(language, v.Next.In(zone)) + ", " + v.Timezone + ")"
 		}
-		parts = append(parts, next, say("in %s", spanIn(v.In, language)))
-		if every, ok := strings.CutPrefix(v.Timing, "every "); ok {
-			span, until, _ := strings.Cut(every, ", ")
-			parts = append(parts, strings.TrimSuffix(say("every %s", spanIn(span, language))+", "+until, ", "))
-		} else if v.Kind == schedule.Recurring {
-			parts = append(parts, v.Timing)
+		parts = append(parts, next, say("in %s", words.Translate(language, v.In)))
+		if v.Kind == schedule.Recurring {
+			parts = append(parts, words.Translate(language, v.Timing))
 		}
 	default:
-		parts = append(parts, strings.TrimPrefix(v.Timing, "once, "))
+		parts = append(parts, words.Translate(language, strings.TrimPrefix(v.Timing, "once, ")))
 	}
-	parts = append(parts, say("to %s", destinationIn(v.Destination, language)))
+	parts = append(parts, say("to %s", words.Translate(language, v.Destination)))
 	if v.Skipped > 0 {
 		parts = append(parts, words.Count(language, "skipped %d time", "skipped %d times", int(v.Skipped), v.Skipped))
 	}
 	if v.Problem != "" {
-		parts = append(parts, say("problem: %s", v.Problem))
+		parts = append(parts, say("problem: %s", words.Translate(language, v.Problem)))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// destinationIn is a destination in a language.
-func destinationIn(where, language string) string {
-	if channel, ok := strings.CutPrefix(where, "this conversation on "); ok {
-		return words.Say(language, "this conversation on %s", channel)
-	}
-	if topic, ok := strings.CutPrefix(where, "event "); ok {
-		return words.Say(language, "event %s", topic)
-	}
-	return words.Say(language, where)
-}
-
-// peopleTime formats a time in a language.
-func peopleTime(t time.Time, zone *time.Location, language string) string {
-	t = t.In(zone)
-	return words.Say(language, t.Format("Mon")) + " " + t.Format(words.Say(language, "2 Jan 2006 15:04"))
-}
-
-// spanIn is a schedule.Span in a language.
-func spanIn(span, language string) string {
-	fields := strings.Fields(words.Say(language, span))
-	for i, f := range fields {
-		fields[i] = words.Say(language, f)
-	}
-	return strings.Join(fields, " ")
 }

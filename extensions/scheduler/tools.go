@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -109,7 +110,7 @@ func (s *scheduler) changed(
 	out := changed{Status: status, view: viewOf(sc, c, now), Notes: notes}
 	if rule, err := sc.Rule(); err == nil && sc.State == schedule.Active {
 		for _, at := range rule.Upcoming(now, 3) {
-			out.NextFires = append(out.NextFires, schedule.LocalTime(at, sc.Location()))
+			out.NextFires = append(out.NextFires, words.LocalTime(at, sc.Location()))
 		}
 	}
 	out.Text = status + ": " + out.line()

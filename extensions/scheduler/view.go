@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -41,8 +42,8 @@ func viewOf(sc schedule.Schedule, c sdk.ToolCall, now time.Time) view {
 		Fired: sc.Fired, LastFired: sc.LastFired, Skipped: sc.Skipped, LastSkipped: sc.LastSkipped, Problem: sc.Problem,
 	}
 	if sc.Next != nil {
-		v.NextLocal = schedule.LocalTime(*sc.Next, sc.Location())
-		v.In = schedule.Span(rounded(sc.Next.Sub(now)))
+		v.NextLocal = words.LocalTime(*sc.Next, sc.Location())
+		v.In = words.Span(rounded(sc.Next.Sub(now)))
 	}
 	return v
 }

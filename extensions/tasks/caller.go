@@ -2,10 +2,10 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -16,7 +16,7 @@ type agent struct {
 	task       *Task  // nil: main
 }
 
-var errNoConversation = errors.New("queues and inboxes belong to a conversation: call this tool in one")
+var errNoConversation = words.Errorf("queues and inboxes belong to a conversation: call this tool in one")
 
 // byCommand reports whether a call is a person's command: its id is that of an event.
 func byCommand(c sdk.ToolCall) bool { return strings.HasPrefix(c.ID, "e") }
@@ -42,7 +42,7 @@ func (c *change) caller(call sdk.ToolCall) (agent, error) {
 	case err != nil:
 		return agent{}, err
 	case task == nil || task.ID != id || task.State != Running || task.ended():
-		return agent{}, fmt.Errorf("task %q has ended", name)
+		return agent{}, words.Errorf("task %q has ended", name)
 	}
 	return agent{root: root, name: name, id: id, task: task}, nil
 }

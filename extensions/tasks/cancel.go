@@ -3,10 +3,10 @@ package tasks
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -30,18 +30,18 @@ func (c *change) stopTask(task *Task, outcome, why string) error {
 func (c *change) cancel(task *Task) error {
 	switch task.State {
 	case Finished:
-		return fmt.Errorf("task %q has already finished: %s", task.Name, task.Outcome)
+		return words.Errorf("task %q has already finished: %v", task.Name, task.Outcome)
 	case Queued:
-		return c.finish(task, Result{Outcome: Cancelled, Error: "the task was cancelled before it started"})
+		return c.finish(task, Result{Outcome: Cancelled, Error: words.Sprintf("the task was cancelled before it started")})
 	}
-	return c.stopTask(task, Cancelled, "the task was cancelled")
+	return c.stopTask(task, Cancelled, words.Sprintf("the task was cancelled"))
 }
 
 // find returns the task with a name, or an error.
 func (c *change) find(root, name string) (*Task, error) {
 	task, err := read[Task](c, taskKey(root, strings.TrimSpace(name)))
 	if err == nil && task == nil {
-		err = fmt.Errorf("there is no task %q in this conversation: queue lists its tasks", name)
+		err = words.Errorf("there is no task %q in this conversation: queue lists its tasks", name)
 	}
 	return task, err
 }
@@ -73,7 +73,7 @@ func (t *tasks) ownTask(ctx context.Context, call sdk.ToolCall) (*change, *Task,
 		return nil, nil, err
 	}
 	if own, err := c.owns(me, task); err != nil || !own {
-		return nil, nil, cmp.Or(err, fmt.Errorf("task %q belongs to another agent", task.Name))
+		return nil, nil, cmp.Or(err, words.Errorf("task %q belongs to another agent", task.Name))
 	}
 	return c, task, nil
 }
@@ -97,7 +97,7 @@ func (c *change) cancelled(task *Task) (sdk.ToolResult, error) {
 	if err := c.cancel(task); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	text := "Cancelled " + task.Name + ". Its result contains its output so far."
+	text := words.Sprintf("Cancelled %s. Its result contains its output so far.", task.Name)
 	return sdk.JSON(cancelled{task.Name, "cancelled", text}, c.effects()...)
 }
 
@@ -108,7 +108,7 @@ func (t *tasks) queueRemove(ctx context.Context, call sdk.ToolCall) (sdk.ToolRes
 		return sdk.ToolResult{}, err
 	}
 	if task.State != Queued {
-		return sdk.ToolResult{}, fmt.Errorf("task %q is %s and not in the queue: task_cancel stops a running task",
+		return sdk.ToolResult{}, words.Errorf("task %q is %v and not in the queue: task_cancel stops a running task",
 			task.Name, task.State)
 	}
 	c.effect(sdk.Delete(queuedOf(task.Root, task.RequesterID) + task.Seq))
@@ -117,5 +117,5 @@ func (t *tasks) queueRemove(ctx context.Context, call sdk.ToolCall) (sdk.ToolRes
 		return sdk.ToolResult{}, err
 	}
 	c.notifyWaiters(task.Root)
-	return sdk.JSON(cancelled{task.Name, "removed", "Removed " + task.Name + " from the queue."}, c.effects()...)
+	return sdk.JSON(cancelled{task.Name, "removed", words.Sprintf("Removed %s from the queue.", task.Name)}, c.effects()...)
 }

@@ -1,9 +1,9 @@
 package tasks
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -62,7 +62,7 @@ func (t *tasks) stopOverdue(root, name, id string) (_ sdk.Effects, settled bool,
 	case task.State == Queued || c.now.Before(task.deadline()):
 		return nil, false, nil
 	}
-	if err := c.stopTask(task, Timeout, fmt.Sprintf("the task took longer than %s", seconds(task.Timeout))); err != nil {
+	if err := c.stopTask(task, Timeout, words.Sprintf("the task took longer than %v", words.Span(seconds(task.Timeout)))); err != nil {
 		return nil, false, err
 	}
 	return c.effects(), true, nil

@@ -1,14 +1,13 @@
 package tasks
 
 import (
-	"fmt"
-
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-const (
-	nothingRuns   = "Nothing is running. /run starts queued tasks."
-	nothingInTime = "Nothing arrived in time."
+var (
+	nothingRuns   = words.Sprintf("Nothing is running. /run starts queued tasks.")
+	nothingInTime = words.Sprintf("Nothing arrived in time.")
 )
 
 // whyNothingCanCome explains why no message can arrive for a receive; empty: one
@@ -25,7 +24,7 @@ func (c *change) whyNothingCanCome(me agent, from string, own *waiter) (string, 
 		if task, err := read[Task](c, taskKey(me.root, from)); err != nil {
 			return "", err
 		} else if task != nil && task.State == Finished {
-			return fmt.Sprintf("Nothing more can arrive from %s: it has finished (%s).", from, task.Outcome), nil
+			return words.Sprintf("Nothing more can arrive from %s: it has finished (%v).", from, task.Outcome), nil
 		}
 	}
 	if own == nil || !c.isStuck(own) {
@@ -48,13 +47,13 @@ func (c *change) whyNothingCanCome(me agent, from string, own *waiter) (string, 
 		}
 	}
 	if from == "" {
-		return "Nothing can arrive: all running tasks are waiting, too.", nil
+		return words.Sprintf("Nothing can arrive: all running tasks are waiting, too."), nil
 	}
 	task, err := read[Task](c, taskKey(me.root, from))
 	if err == nil && task != nil && task.State == Queued {
-		return fmt.Sprintf("Nothing can arrive from %s: it hasn't started. /run starts queued tasks.", from), nil
+		return words.Sprintf("Nothing can arrive from %s: it hasn't started. /run starts queued tasks.", from), nil
 	}
-	return fmt.Sprintf("Nothing can arrive from %s: it is waiting for you, directly or through others.", from), err
+	return words.Sprintf("Nothing can arrive from %s: it is waiting for you, directly or through others.", from), err
 }
 
 // waitGraph follows who waits for whom, from one receive, to an active agent.

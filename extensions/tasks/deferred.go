@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -16,9 +17,10 @@ import (
 // stays in the inbox meanwhile: deferring writes the fence of the root, and
 // a delivery to the inbox of main conflicts with a newer fence.
 type deferred struct {
-	From    string    `json:"from,omitempty"`
-	ReplyTo string    `json:"reply_to"`
-	Until   time.Time `json:"until,omitzero"`
+	From     string    `json:"from,omitempty"`
+	ReplyTo  string    `json:"reply_to"`
+	Language string    `json:"language,omitempty"` // of the person
+	Until    time.Time `json:"until,omitzero"`
 }
 
 // deferReceive is receive for a person: it returns a message if there is one,
@@ -34,7 +36,7 @@ func (t *tasks) deferReceive(ctx context.Context, call sdk.ToolCall, me agent, a
 	case why != "":
 		return sdk.JSON(messages{Messages: []Message{}, Text: why})
 	}
-	f := &deferred{From: args.From, ReplyTo: call.ReplyTo}
+	f := &deferred{From: args.From, ReplyTo: call.ReplyTo, Language: call.Language}
 	if args.Timeout > 0 {
 		f.Until = c.now.Add(seconds(args.Timeout))
 	}
@@ -48,7 +50,7 @@ func (t *tasks) deferReceive(ctx context.Context, call sdk.ToolCall, me agent, a
 	// A message that arrived since the inbox was read is found by another read
 	// after this commit; later deliveries see the fence.
 	c.effect(sdk.Publish(TopicChanged, changed{Root: me.root, Deferred: true}))
-	out := messages{Messages: []Message{}, Waiting: true, Text: "Waiting. The next message will be sent here."}
+	out := messages{Messages: []Message{}, Waiting: true, Text: words.Sprintf("Waiting. The next message will be sent here.")}
 	return sdk.JSON(out, c.effects()...)
 }
 
@@ -117,7 +119,7 @@ func (c *change) sendToDeferred(root string, m Message) (bool, error) {
 	if len(all) == 1 {
 		c.write(fencePrefix+root, nil)
 	}
-	c.effect(notifyPerson(all[i], m.markdown()), recordCollected(root, m))
+	c.effect(notifyPerson(all[i], m.markdown(all[i].Language)), recordCollected(root, m))
 	return true, nil
 }
 
@@ -156,9 +158,9 @@ func (t *tasks) serveDeferred(ctx context.Context, root, by string) (sdk.Effects
 			if err := c.collect(me, items); err != nil {
 				return nil, err
 			}
-			c.effect(notifyPerson(f, items[0].markdown()), recordCollected(root, items[0].Message))
+			c.effect(notifyPerson(f, items[0].markdown(f.Language)), recordCollected(root, items[0].Message))
 		case !f.Until.IsZero() && !c.now.Before(f.Until):
-			c.effect(notifyPerson(f, nothingInTime))
+			c.effect(notifyPerson(f, words.Translate(f.Language, nothingInTime)))
 		default:
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -32,9 +33,9 @@ var outcomes = map[string]string{
 
 // failures are the error texts for outcomes that came without one.
 var failures = map[string]string{
-	Failed: "the task failed without a reason", Timeout: "the task took too long and was stopped",
-	Cancelled: "the task was cancelled", Capped: "too many turns followed from one event",
-	Interrupted: "the task failed repeatedly",
+	Failed: words.Sprintf("the task failed without a reason"), Timeout: words.Sprintf("the task took too long and was stopped"),
+	Cancelled: words.Sprintf("the task was cancelled"), Capped: words.Sprintf("too many turns followed from one event"),
+	Interrupted: words.Sprintf("the task failed repeatedly"),
 }
 
 // workerFinished finishes the task of a worker that gave its final output.
@@ -143,7 +144,7 @@ func (c *change) cancelChildren(task *Task) error {
 	if !task.HasQueue {
 		return nil
 	}
-	const why = "the task that it was part of has ended"
+	why := words.Sprintf("the task that it was part of has ended")
 	for _, prefix := range []string{queuedOf(task.Root, task.ID), workingOf(task.Root, task.ID)} {
 		if err := c.scan(c.ctx, prefix, func(v sdk.Value) error {
 			var name string

@@ -2,13 +2,13 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -38,7 +38,7 @@ func (t *tasks) send(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 		return sdk.ToolResult{}, err
 	}
 	if strings.TrimSpace(args.Message) == "" {
-		return sdk.ToolResult{}, errors.New("the message is empty")
+		return sdk.ToolResult{}, words.Errorf("the message is empty")
 	}
 	to := main
 	if args.To != main {
@@ -47,7 +47,7 @@ func (t *tasks) send(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 			return sdk.ToolResult{}, err
 		}
 		if task.ended() {
-			return sdk.ToolResult{}, fmt.Errorf("task %q has finished (%s) and reads no more messages", task.Name,
+			return sdk.ToolResult{}, words.Errorf("task %q has finished (%v) and reads no more messages", task.Name,
 				task.outcome())
 		}
 		to, task.HasMail = task.ID, true
@@ -57,7 +57,7 @@ func (t *tasks) send(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 	if err := c.deliver(me.root, to, item, nil); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	out := map[string]string{"status": "sent", "to": args.To, "text": "Sent to " + args.To + "."}
+	out := map[string]string{"status": "sent", "to": args.To, "text": words.Sprintf("Sent to %s.", args.To)}
 	return sdk.JSON(out, c.effects()...)
 }
 
@@ -212,7 +212,7 @@ func (c *change) answer(call sdk.ToolCall, me agent, items []inboxItem, more boo
 		}
 	}
 	if len(items) == 0 {
-		out.Text = "Nothing has arrived."
+		out.Text = words.Sprintf("Nothing has arrived.")
 	}
 	return sdk.JSON(out, c.effects()...)
 }

@@ -1,11 +1,11 @@
 package tasks
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -37,7 +37,7 @@ func (c *change) load(item Item) (Message, error) {
 	}
 	result, err := read[Result](c, resultPrefix+item.Task)
 	if err == nil && result == nil {
-		result = &Result{From: item.From, TaskID: item.Task, Outcome: Interrupted, Error: "the result was lost"}
+		result = &Result{From: item.From, TaskID: item.Task, Outcome: Interrupted, Error: words.Sprintf("the result was lost")}
 	}
 	return item.message(result), err
 }
@@ -50,18 +50,19 @@ func (m Message) size() int {
 	return len(m.Message) + 200
 }
 
-// markdown formats a message for people.
-func (m Message) markdown() string {
+// markdown formats a message for people, in their language.
+func (m Message) markdown(language string) string {
 	r := m.Result
 	switch {
 	case r == nil:
-		return fmt.Sprintf("**%s** writes: %s", m.From, m.Message)
+		return words.Say(language, "**%s** writes: %s", m.From, m.Message)
 	case r.Success:
-		return fmt.Sprintf("**%s** has finished:\n\n%s", m.From, r.Output)
+		return words.Say(language, "**%s** has finished:\n\n%s", m.From, r.Output)
 	}
-	text := fmt.Sprintf("**%s** has failed (%s): %s", m.From, r.Outcome, r.Error)
+	text := words.Say(language, "**%s** has failed (%s): %s", m.From, words.Say(language, r.Outcome),
+		words.Translate(language, r.Error))
 	if r.Partial != "" {
-		text += "\n\nOutput so far:\n\n" + r.Partial
+		text += "\n\n" + words.Say(language, "Output so far:") + "\n\n" + r.Partial
 	}
 	return text
 }
@@ -70,6 +71,6 @@ func (m Message) markdown() string {
 func recordCollected(root string, m Message) sdk.Effect {
 	return sdk.Raw(&busv1.Input{
 		Session: root, Kind: contract.InputRecord, Sender: m.From, IfExists: true,
-		Text: "The user has collected this from the inbox:\n" + m.markdown(),
+		Text: "The user has collected this from the inbox:\n" + m.markdown(""),
 	})
 }

@@ -3,12 +3,11 @@ package tasks
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -31,7 +30,7 @@ type listed struct {
 
 const maxListed = 200
 
-var errPeopleOnly = errors.New("only people can list other conversations")
+var errPeopleOnly = words.Errorf("only people can list other conversations")
 
 // queue lists the tasks of the caller; for main, those of the whole conversation.
 func (t *tasks) queue(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, error) {
@@ -75,7 +74,7 @@ func (t *tasks) queue(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, e
 	if more := len(out.Tasks) - maxListed; more > 0 {
 		out.More, out.Tasks = more, out.Tasks[:maxListed]
 	}
-	out.Text = out.format()
+	out.Text = out.format("")
 	return sdk.JSON(out)
 }
 
@@ -100,12 +99,13 @@ func (t *tasks) sorted(ctx context.Context, root string) (all []*Task, err error
 	return all, err
 }
 
-func age(now, at time.Time) string { return now.Sub(at).Round(time.Second).String() }
+func age(now, at time.Time) string { return words.Span(now.Sub(at)) }
 
-func (l listed) format() string {
+func (l listed) format(language string) string {
+	say := func(text string, args ...any) string { return words.Say(language, text, args...) }
 	var b strings.Builder
 	for _, group := range []struct{ title, state string }{
-		{"Queued", Queued}, {"Running", Running}, {"Stopping", "stopping"}, {"Finished", Finished},
+		{say("Queued"), Queued}, {say("Running"), Running}, {say("Stopping"), "stopping"}, {say("Finished"), Finished},
 	} {
 		first := true
 		for _, e := range l.Tasks {
@@ -118,16 +118,16 @@ func (l listed) format() string {
 			}
 			line := "- " + e.Name
 			if e.Conversation != "" {
-				line += " in " + e.Conversation
+				line += say(" in %s", e.Conversation)
 			}
 			if e.By != "" {
-				line += ", for " + e.By
+				line += say(", for %s", e.By)
 			}
 			switch e.State {
 			case Finished:
-				line += fmt.Sprintf(" (%s, %s ago)", e.Outcome, e.Age)
+				line += say(" (%s, %s ago)", say(e.Outcome), words.Translate(language, e.Age))
 			case Running:
-				line += fmt.Sprintf(" (started %s ago)", e.Age)
+				line += say(" (started %s ago)", words.Translate(language, e.Age))
 			}
 			if e.Prompt != "" {
 				line += ": " + e.Prompt
@@ -139,10 +139,10 @@ func (l listed) format() string {
 		}
 	}
 	if l.More > 0 {
-		fmt.Fprintf(&b, "and %d more\n", l.More)
+		b.WriteString(say("and %d more", l.More) + "\n")
 	}
 	if b.Len() == 0 {
-		return "The queue is empty."
+		return say("The queue is empty.")
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -209,25 +209,31 @@ func (t *tasks) inbox(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, e
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	out.Text = out.format()
+	out.Text = out.format("")
 	return sdk.JSON(out)
 }
 
-func (l inboxList) format() string {
+func (l inboxList) format(language string) string {
+	say := func(text string, args ...any) string { return words.Say(language, text, args...) }
 	if len(l.Messages) == 0 {
-		return "The inbox is empty."
+		return say("The inbox is empty.")
 	}
 	var b strings.Builder
-	b.WriteString("Messages:\n")
+	b.WriteString(say("Messages:") + "\n")
 	for _, m := range l.Messages {
 		where := ""
 		if m.Conversation != "" {
-			where = " in " + m.Conversation
+			where = say(" in %s", m.Conversation)
 		}
-		fmt.Fprintf(&b, "- %s from %s%s (%s ago)\n", m.Kind, m.From, where, m.Age)
+		age := words.Translate(language, m.Age)
+		if m.Kind == "result" {
+			b.WriteString(say("- result from %s%s (%s ago)", m.From, where, age) + "\n")
+		} else {
+			b.WriteString(say("- message from %s%s (%s ago)", m.From, where, age) + "\n")
+		}
 	}
 	if l.More > 0 {
-		fmt.Fprintf(&b, "and %d more\n", l.More)
+		b.WriteString(say("and %d more", l.More) + "\n")
 	}
 	return strings.TrimSpace(b.String())
 }

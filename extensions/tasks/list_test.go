@@ -21,7 +21,7 @@ func TestQueueShowsPreviews(t *testing.T) {
 			}
 			return out.Text
 		}
-		const begins = "Queued:\n- lines: Fix this: …\n\nRunning:\n- long (started 0s ago): Research the API of "
+		const begins = "Queued:\n- lines: Fix this: …\n\nRunning:\n- long (started less than a second ago): Research the API of "
 		if got, want := text(root, nil), begins+strings.Repeat("é", maxPreview-21)+"…"; got != want {
 			t.Errorf("/queue says\n%s\nwant\n%s", got, want)
 		}

@@ -3,9 +3,9 @@ package tasks
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -93,7 +93,7 @@ func (t *tasks) finishLost(ctx context.Context, root, name, id string) (sdk.Effe
 	}
 	result := Result{
 		Outcome: cmp.Or(task.Stop, Interrupted),
-		Error:   fmt.Sprintf("the output was lost: `switchboard tasks show %s` shows what the task did", id),
+		Error:   words.Sprintf("the output was lost: `switchboard tasks show %s` shows what the task did", id),
 	}
 	if err := c.finish(task, result); err != nil {
 		return nil, err

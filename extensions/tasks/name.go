@@ -1,11 +1,11 @@
 package tasks
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -33,12 +33,12 @@ const generatedPrefix = "task-"
 func (c *change) newName(root, asked string, again bool) (string, error) {
 	if asked != "" {
 		if !validName(asked) || asked == main {
-			return "", fmt.Errorf("%q is not a valid task name: begin with a letter or digit, then use letters, "+
+			return "", words.Errorf("%q is not a valid task name: begin with a letter or digit, then use letters, "+
 				"digits, _ . or -, at most 64 in all; %q is reserved", asked, main)
 		}
 		free, err := c.nameFree(root, asked)
 		if err == nil && !free {
-			err = fmt.Errorf("the name %q is taken in this conversation: choose another name", asked)
+			err = words.Errorf("the name %q is taken in this conversation: choose another name", asked)
 		}
 		return asked, err
 	}

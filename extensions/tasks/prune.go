@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -129,7 +130,7 @@ func (t *tasks) removeRoot(ctx context.Context, root string) error {
 			if err != nil || stored == nil || stored.ended() {
 				return nil, err
 			}
-			const why = "the conversation was deleted"
+			why := words.Sprintf("the conversation was deleted")
 			if stored.State == Queued {
 				err = c.markFinished(stored, &Result{Outcome: Cancelled, Error: why})
 			} else {

@@ -2,12 +2,12 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -29,10 +29,10 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 		return sdk.ToolResult{}, err
 	}
 	if strings.TrimSpace(args.Prompt) == "" {
-		return sdk.ToolResult{}, errors.New("the prompt is empty: describe the task")
+		return sdk.ToolResult{}, words.Errorf("the prompt is empty: describe the task")
 	}
 	if args.Deliver == announce && me.task != nil {
-		return sdk.ToolResult{}, errors.New("deliver=announce works only for main: use receive instead")
+		return sdk.ToolResult{}, words.Errorf("deliver=announce works only for main: use receive instead")
 	}
 	if err := c.checkLimits(me); err != nil {
 		return sdk.ToolResult{}, err
@@ -75,7 +75,7 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 		return sdk.ToolResult{}, err
 	}
 	c.notifyWaiters(me.root)
-	out := pushed{Name: name, TaskID: task.ID, State: task.State, Text: fmt.Sprintf("Queued as %s. /run starts it.", name)}
+	out := pushed{Name: name, TaskID: task.ID, State: task.State, Text: words.Sprintf("Queued as %s. /run starts it.", name)}
 	return sdk.JSON(out, c.effects()...)
 }
 

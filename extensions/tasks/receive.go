@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -40,7 +41,7 @@ func (t *tasks) receive(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	if args.From == me.name {
-		return sdk.ToolResult{}, errors.New("an agent cannot wait for itself")
+		return sdk.ToolResult{}, words.Errorf("an agent cannot wait for itself")
 	}
 	if byCommand(call) {
 		return t.deferReceive(ctx, call, me, args)
@@ -114,7 +115,7 @@ func (c *change) nextItem(me agent, args query, w *waiter, expired bool) (items 
 	}
 	if err := c.known(me, args.From); err != nil {
 		if me.task != nil && me.task.Waiting { // deleted during the wait
-			return nil, "Nothing can arrive: " + err.Error(), nil
+			return nil, words.Sprintf("Nothing can arrive: %v", err), nil
 		}
 		return nil, "", err
 	}

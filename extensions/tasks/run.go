@@ -7,6 +7,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -65,14 +66,14 @@ func (t *tasks) run(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, err
 	c.notifyWaiters(me.root)
 	switch {
 	case len(out.Started) > 0:
-		out.Text = "Started: " + strings.Join(out.Started, ", ") + "."
+		out.Text = words.Sprintf("Started: %s.", strings.Join(out.Started, ", "))
 	case out.Queued > 0:
-		out.Text = "No free slot. The next task starts when a running one finishes."
+		out.Text = words.Sprintf("No free slot. The next task starts when a running one finishes.")
 	default:
-		out.Text = "Nothing is queued."
+		out.Text = words.Sprintf("Nothing is queued.")
 	}
 	if out.Queued > 0 {
-		out.Text += fmt.Sprintf(" Still queued: %d.", out.Queued)
+		out.Text = words.Sprintf("%v Still queued: %d.", out.Text, out.Queued)
 	}
 	return sdk.JSON(out, c.effects()...)
 }

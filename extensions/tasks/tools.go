@@ -115,8 +115,15 @@ func (t *tasks) tools() []sdk.Tool {
 		if !tool.ReadOnly {
 			tool.Idempotent = true
 		}
-		if tool.Name == "receive" || tool.Name == "check" {
+		switch tool.Name {
+		case "receive", "check":
 			tool.Say = formatMessages
+		case "queue":
+			tool.Say = formatList[listed]
+		case "inbox":
+			tool.Say = formatList[inboxList]
+		default:
+			tool.Say = formatText
 		}
 		tool.Call = withBackoff(tool.Call)
 	}

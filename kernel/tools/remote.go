@@ -31,7 +31,7 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 	}
 	request := &extensionv1.CallRequest{
 		CallId: journal.CallID(r.call.ID), Name: t.Tool.GetName(), Arguments: arguments(r.call.Arguments),
-		Agent: r.lease.Agent, Timezone: r.Directory.Current().Location.String(),
+		Agent: r.lease.Agent, Language: r.in.Language, Timezone: r.Directory.Current().Location.String(),
 		Input: bus.OwnInput(t.Extension, r.event), Repeat: r.call.State == journal.CallRunning,
 	}
 	r.describe(request, r.lease, r.in)

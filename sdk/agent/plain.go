@@ -32,7 +32,7 @@ func (Plain) Say(e Ending) (string, error) {
 	switch e.Why {
 	case WhyTimeout:
 		return words.Sprintf("I stopped because this took longer than %v. My progress is saved: ask me to continue.",
-			words.Duration(e.Limit)), nil
+			words.Span(e.Limit)), nil
 	case WhyCapped:
 		return words.Sprintf("I stopped after %d steps and I'm not done. Ask me to continue, or ask for less at once.",
 			e.Steps), nil

@@ -231,7 +231,7 @@ func (s *Server) attempts() string {
 	return words.Sprintf("one attempt")
 }
 
-func show(d Duration) string { return words.Duration(time.Duration(d)) }
+func show(d Duration) string { return words.Span(time.Duration(d)) }
 
 // connectionError returns the reason of a failed connection without the address.
 func connectionError(err error) string {

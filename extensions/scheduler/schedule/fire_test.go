@@ -112,6 +112,23 @@ func TestUnknownZoneStillFires(t *testing.T) {
 	}
 }
 
+// A late reminder says so in the language of the person who set it.
+func TestLateNoteInTheLanguageOfThePerson(t *testing.T) {
+	t.Parallel()
+	for at, want := range map[string]string{
+		"2026-11-20T17:10:00Z": "⏰ чай (с опозданием, должно было прийти в 16:00; пропущено раньше: 1)",
+		"2026-11-22T15:10:00Z": "⏰ чай (с опозданием, должно было прийти пт 20.11 в 16:00; пропущено раньше: 1)",
+	} {
+		s := made(t, Recurring, `{"message":"чай","cron":"0 15,16 20 11 *","timezone":"Europe/Berlin"}`)
+		s.Language = "ru-RU"
+		d, after, _ := s.Decide(utc(t, at), utc(t, now))
+		raw, err := after.FirePayload(d, utc(t, at))
+		if err != nil || !strings.Contains(string(raw), want) {
+			t.Errorf("at %s: %s, want %q (%v)", at, raw, want, err)
+		}
+	}
+}
+
 func TestFirePayload(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 const (
@@ -238,9 +240,9 @@ func (s Schedule) neverFires(now time.Time) error {
 	switch {
 	case s.Kind == Once:
 		return fmt.Errorf("%s is %s in the past (it is now %s): give a later time",
-			LocalTime(*s.At, loc), Span(now.Sub(*s.At)), LocalTime(now, loc))
+			words.LocalTime(*s.At, loc), words.Span(now.Sub(*s.At)), words.LocalTime(now, loc))
 	case s.Until != nil:
-		return fmt.Errorf("schedule never fires: %s has no time after now (%s)", s.Timing(), LocalTime(now, loc))
+		return fmt.Errorf("schedule never fires: %s has no time after now (%s)", s.Timing(), words.LocalTime(now, loc))
 	default:
 		return fmt.Errorf("cron %q never fires: no such date exists: %s", s.Cron, cronHelp)
 	}
@@ -329,7 +331,7 @@ func (s *Schedule) applyRecurring(r Request, env Env) (notes []string, err error
 			}
 			if !until.After(env.Now) {
 				return nil, fmt.Errorf("until %s is in the past (it is now %s)",
-					LocalTime(until, s.Location()), LocalTime(env.Now, s.Location()))
+					words.LocalTime(until, s.Location()), words.LocalTime(env.Now, s.Location()))
 			}
 			if until.Year() > 9000 { // JSON times end with the year 9999
 				return nil, fmt.Errorf("until %q is too far ahead: omit it for no end", *r.Until)

@@ -83,8 +83,10 @@ type Schedule struct {
 	CreatedBy string    `json:"created_by,omitempty"` // as shown to people
 	// Principal is for whom it was created, and where. One without belongs to the
 	// household.
-	Principal  contract.Principal `json:"principal,omitzero"`
-	FinishedAt *time.Time         `json:"finished_at,omitempty"`
+	Principal contract.Principal `json:"principal,omitzero"`
+	// Language is that of the person who created it, an IETF tag; empty: English.
+	Language   string     `json:"language,omitempty"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
 
 	// Before is the schedule before the last change that a person or agent made.
 	Before *Schedule `json:"before,omitempty"`

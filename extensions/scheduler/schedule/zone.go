@@ -2,12 +2,13 @@ package schedule
 
 import (
 	_ "embed"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 	_ "time/tzdata" // for machines without a zone database
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 //go:embed zones.txt
@@ -33,7 +34,7 @@ func LoadZone(name string) (*time.Location, error) {
 		return loc.(*time.Location), nil
 	}
 	if name == "" || name == "Local" {
-		return nil, fmt.Errorf("timezone %q is not an IANA zone: use a name such as Europe/Berlin", name)
+		return nil, words.Errorf("timezone %q is not an IANA zone: use a name such as Europe/Berlin", name)
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
@@ -56,9 +57,9 @@ func FindZone(name string) (*time.Location, error) {
 
 func badZone(name string) error {
 	if similar := similarZones(name); len(similar) > 0 {
-		return fmt.Errorf("timezone %q is unknown: did you mean %s?", name, strings.Join(similar, " or "))
+		return words.Errorf("timezone %q is unknown: did you mean %s?", name, strings.Join(similar, " or "))
 	}
-	return fmt.Errorf("timezone %q is unknown: use an IANA zone such as Europe/Berlin, America/New_York or UTC, "+
+	return words.Errorf("timezone %q is unknown: use an IANA zone such as Europe/Berlin, America/New_York or UTC, "+
 		"or give at with an offset, such as 2026-03-01T09:00:00+03:00", name)
 }
 
