@@ -24,8 +24,18 @@ func withProviders(builtins []manifests.Entry, c *config.Config) []manifests.Ent
 			Config:      map[string]any{"key": p.KeyName()},
 			Environment: name == p.Kind && p.BaseURL == "",
 		}
+		contexts := map[string]any{}
 		for _, m := range p.Models {
 			i.Models = append(i.Models, m.Name)
+			if m.Context > 0 {
+				contexts[m.Name] = m.Context
+			}
+		}
+		if len(contexts) > 0 {
+			i.Config["contexts"] = contexts
+		}
+		if p.Context > 0 {
+			i.Config["context"] = p.Context
 		}
 		if p.BaseURL != "" {
 			i.Config["base_url"] = p.BaseURL

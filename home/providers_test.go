@@ -14,7 +14,7 @@ func TestProvidersBecomeExtensions(t *testing.T) {
 	t.Parallel()
 	f, p := planned(t, `models:
   providers:
-    zeta: {kind: openai, base_url: "http://localhost:8080/v1", models: [qwen3, gemma]}
+    zeta: {kind: openai, base_url: "http://localhost:8080/v1", models: [qwen3, {name: gemma, context: 8192}], context: 4096}
     alpha: {kind: openai, base_url: "https://openrouter.ai/api/v1", key: OPENROUTER_API_KEY}
 `)
 	zeta := specOf(t, f, p, "zeta")
@@ -22,7 +22,7 @@ func TestProvidersBecomeExtensions(t *testing.T) {
 		t.Errorf("it provides %q, want %q", zeta.Provides.Models, want)
 	}
 	if zeta.Missing != nil || !zeta.Builtin || zeta.Name != "zeta" ||
-		string(zeta.Config) != `{"base_url":"http://localhost:8080/v1","key":"","model":"qwen3"}` {
+		string(zeta.Config) != `{"base_url":"http://localhost:8080/v1","context":4096,"contexts":{"gemma":8192},"key":"","model":"qwen3"}` {
 		t.Errorf("got %+v with %s", zeta, zeta.Config)
 	}
 	for _, variable := range zeta.Process.Env {

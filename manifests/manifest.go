@@ -198,8 +198,8 @@ const (
 type Limits struct {
 	MaxSteps    int           `yaml:"max_steps" default:"20" min:"1" max:"1000"`
 	TurnTimeout time.Duration `yaml:"turn_timeout" default:"10m" min:"1s" max:"24h"`
-	MaxTokens   int           `yaml:"max_tokens" default:"50000" min:"1000"`
-	DailyTokens int64         `yaml:"daily_tokens" min:"0"` // 0: no limit of its own
+	MaxTokens   int           `yaml:"max_tokens" min:"1000"` // 0: by the window of the model
+	DailyTokens int64         `yaml:"daily_tokens" min:"0"`  // 0: no limit of its own
 }
 
 // Schedule is published to the scheduler, which owns it. Exactly one of Cron and Every is

@@ -125,7 +125,7 @@ func TestParseDefaults(t *testing.T) {
 		Agent: &manifests.Agent{
 			Model: "default", Instructions: "Hi",
 			History: manifests.HistorySession,
-			Limits:  manifests.Limits{MaxSteps: 20, TurnTimeout: 10 * time.Minute, MaxTokens: 50000},
+			Limits:  manifests.Limits{MaxSteps: 20, TurnTimeout: 10 * time.Minute, MaxTokens: 0},
 		},
 	}
 	if diff := cmp.Diff(want, got, ignore); diff != "" {

@@ -11,7 +11,8 @@ type Models interface {
 	// Complete answers r by emitting deltas: text as it arrives, each call when it
 	// is complete, at the end the usage and the finish reason. An error of emit ends
 	// the completion. After an error before the first delta the kernel tries the
-	// next model; people see the error's text.
+	// next model; people see the error's text. The first delta may tell the context
+	// window; alone, before the error of a request that is too long, it is no answer.
 	Complete(ctx context.Context, r *CompleteRequest, emit func(*Delta) error) error
 }
 

@@ -33,8 +33,10 @@ func newModelsList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "list [provider...]", Short: "List the models",
 		Long: "Lists the configured models of each provider, and marks the one that is tried first. The servers are\n" +
-			"asked for the models that they have and for the size of their contexts, which most don't tell. Of a\n" +
-			"long list only the configured models are shown, unless you name the provider.\n\n" +
+			"asked for the models that they have. Of a long list only the configured models are shown, unless you name\n" +
+			"the provider.\n\n" +
+			"CONTEXT is the context window in tokens: the configured one, or what the server tells. Ollama and LM Studio\n" +
+			"tell it of models that are loaded, most services of none.\n\n" +
 			"PRICE is of a million tokens of input, cached input and output: configured, or the list price as of\n" +
 			config.PricesDate + ".",
 	}
@@ -145,20 +147,23 @@ func (p *provider) rows(ctx context.Context, first string, all bool) (rows []mod
 	var listed []modelapi.Model
 	if len(p.missing) > 0 {
 		state, detail = "unconfigured", strings.Join(p.missing, " and ")+" is not set"
-	} else if found, err := p.list(ctx); err != nil {
+	} else if found, err := p.list(ctx, configured); err != nil {
 		state, detail = "offline", message(err)
 	} else {
 		listed = found
 	}
+	lists := len(listed) > 0
 	for _, name := range configured {
-		m := modelapi.Model{ID: name}
-		if i := slices.IndexFunc(listed, func(x modelapi.Model) bool { return x.ID == name }); i >= 0 {
-			m = listed[i]
+		m := modelapi.Model{ID: name, Context: p.config.Window(name)}
+		i := slices.IndexFunc(listed, func(x modelapi.Model) bool { return sameOfServer(x.ID, name) })
+		if i >= 0 {
+			m.Context = cmp.Or(m.Context, listed[i].Context)
+			listed = slices.Delete(listed, i, i+1)
 		}
 		switch {
 		case name == "*" && detail == "":
 			add(m, state, "the default: one that the server lists")
-		case len(listed) > 0 && m.Context == 0 && !slices.Contains(listed, m):
+		case lists && i < 0:
 			add(m, state, "the server doesn't list it")
 		default:
 			add(m, state, detail)
@@ -171,6 +176,10 @@ func (p *provider) rows(ctx context.Context, first string, all bool) (rows []mod
 	}
 	return rows
 }
+
+// sameOfServer reports whether a server lists a model under this name. Ollama adds the tag
+// latest to a name without one.
+func sameOfServer(listed, name string) bool { return listed == name || listed == name+":latest" }
 
 func newModelsTest() *cobra.Command {
 	c := &cobra.Command{
@@ -210,8 +219,15 @@ func (p *printer) checks(all []checked) {
 	}
 	for _, r := range all {
 		if r.OK {
-			p.line("%s %s answers: %s, %s in, %d out", p.paint(green, "✓"), r.Model, r.seconds(),
-				count(int(r.Input), "token"), r.Output)
+			window := ""
+			if r.Context > 0 {
+				window = ", a context of " + humanize.Comma(r.Context)
+			}
+			p.line("%s %s answers: %s, %s in, %d out%s", p.paint(green, "✓"), r.Model, r.seconds(),
+				count(int(r.Input), "token"), r.Output, window)
+			if hint := r.tightHint(); hint != "" {
+				p.faint("    " + hint)
+			}
 			continue
 		}
 		p.line("%s %s: %s", p.paint(red, "✗"), r.Model, r.Error)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/switchboard-run/switchboard/extensions/anthropic"
 	"github.com/switchboard-run/switchboard/extensions/openai"
 	"github.com/switchboard-run/switchboard/home"
@@ -81,8 +83,9 @@ func (p *provider) standard() string {
 	return strings.TrimPrefix(name, p.id+"/")
 }
 
-// list asks the server for its models.
-func (p *provider) list(ctx context.Context) ([]modelapi.Model, error) {
+// list asks the server for its models, and for the context windows of the configured ones,
+// and of all if they are few.
+func (p *provider) list(ctx context.Context, configured []string) ([]modelapi.Model, error) {
 	if p.kind == nil {
 		return nil, nil
 	}
@@ -91,7 +94,21 @@ func (p *provider) list(ctx context.Context) ([]modelapi.Model, error) {
 		return nil, err
 	}
 	defer s.Close()
-	return s.List(ctx)
+	all, err := s.List(ctx)
+	for i := range all {
+		m := &all[i]
+		asked := len(all) <= fewModels ||
+			slices.ContainsFunc(configured, func(name string) bool { return sameOfServer(m.ID, name) })
+		if own := p.config.Window(m.ID); own > 0 {
+			m.Context = own
+		} else if asked && m.Context == 0 {
+			var tells bool
+			if m.Context, tells = s.Window(ctx, m.ID); !tells {
+				break
+			}
+		}
+	}
+	return all, err
 }
 
 // open returns a client of the server that tries each request twice. The caller closes it.
@@ -108,8 +125,23 @@ type checked struct {
 	Took   float64 `json:"seconds"`
 	Input  int64   `json:"input_tokens,omitempty"`
 	Output int64   `json:"output_tokens,omitempty"`
-	Error  string  `json:"error,omitempty"`
-	Fix    string  `json:"fix,omitempty"`
+	// Context is the context window, in tokens; 0: not known.
+	Context int64  `json:"context,omitempty"`
+	Error   string `json:"error,omitempty"`
+	Fix     string `json:"fix,omitempty"`
+}
+
+// tight is a context window in which conversations are often summarized: a first request
+// takes about 2,000 tokens of it.
+const tight = 8000
+
+// tightHint says how to enlarge a small context window; empty: it is not small.
+func (c checked) tightHint() string {
+	if c.Context == 0 || c.Context >= tight {
+		return ""
+	}
+	return "give it more on the server: OLLAMA_CONTEXT_LENGTH=32768 ollama serve, llama-server -c 32768, " +
+		"or LM Studio's context length"
 }
 
 // checkTimeout bounds the check of one model.
@@ -140,6 +172,7 @@ func (p *provider) check(ctx context.Context, h *config.Home, model string) chec
 	}
 	if r.Failure == nil {
 		c.OK, c.Input, c.Output = true, r.Usage.GetInputTokens(), r.Usage.GetOutputTokens()
+		c.Context = r.Context
 		return c
 	}
 	c.Error, c.Fix = r.Failure.Error(), r.Fix
@@ -222,6 +255,10 @@ func (d *diagnosis) askModels(
 	for _, r := range checkAll(ctx, h, ask) {
 		if r.OK {
 			d.add("Model", levelOK, "", "%s answers (%s)", r.Model, r.seconds())
+			if hint := r.tightHint(); hint != "" {
+				d.add("Model", levelWarning, hint, "%s has a small context of %s tokens: long conversations are often summarized",
+					r.Model, humanize.Comma(r.Context))
+			}
 			if _, known := seen.Price(r.Model); seen.MoneyLimit && !known {
 				d.add("Model", levelWarning, "set its price under models.providers", "the price of %s isn't known, so limits in "+
 					"money don't count it", r.Model)

@@ -1451,12 +1451,16 @@ func (x *Message) GetName() string {
 // Delta is a piece of an answer: text as it arrives, each call when it is complete,
 // and at the end the usage and the finish reason.
 type Delta struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	Call          *busv1.Call            `protobuf:"bytes,2,opt,name=call,proto3" json:"call,omitempty"`
-	Usage         *Usage                 `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
-	Finish        string                 `protobuf:"bytes,4,opt,name=finish,proto3" json:"finish,omitempty"` // stop, length, tool_calls, refusal; on the last one
-	Model         string                 `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`   // <extension>/<name> of the answering model; on the first one
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Text   string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	Call   *busv1.Call            `protobuf:"bytes,2,opt,name=call,proto3" json:"call,omitempty"`
+	Usage  *Usage                 `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
+	Finish string                 `protobuf:"bytes,4,opt,name=finish,proto3" json:"finish,omitempty"` // stop, length, tool_calls, refusal; on the last one
+	Model  string                 `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`   // <extension>/<name> of the answering model; on the first one
+	// Tokens that a request to this model and its answer may have together, if that is
+	// known; on the first one. With nothing but the model's name the delta begins no
+	// answer: it precedes the error of a request that is too long.
+	Context       int64 `protobuf:"varint,6,opt,name=context,proto3" json:"context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1524,6 +1528,13 @@ func (x *Delta) GetModel() string {
 		return x.Model
 	}
 	return ""
+}
+
+func (x *Delta) GetContext() int64 {
+	if x != nil {
+		return x.Context
+	}
+	return 0
 }
 
 type Usage struct {
@@ -1841,13 +1852,14 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12.\n" +
 	"\x05calls\x18\x03 \x03(\v2\x18.switchboard.bus.v1.CallR\x05calls\x12\x17\n" +
 	"\acall_id\x18\x04 \x01(\tR\x06callId\x12\x12\n" +
-	"\x04name\x18\x05 \x01(\tR\x04name\"\xae\x01\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\"\xc8\x01\n" +
 	"\x05Delta\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12,\n" +
 	"\x04call\x18\x02 \x01(\v2\x18.switchboard.bus.v1.CallR\x04call\x125\n" +
 	"\x05usage\x18\x03 \x01(\v2\x1f.switchboard.extension.v1.UsageR\x05usage\x12\x16\n" +
 	"\x06finish\x18\x04 \x01(\tR\x06finish\x12\x14\n" +
-	"\x05model\x18\x05 \x01(\tR\x05model\"t\n" +
+	"\x05model\x18\x05 \x01(\tR\x05model\x12\x18\n" +
+	"\acontext\x18\x06 \x01(\x03R\acontext\"t\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12#\n" +

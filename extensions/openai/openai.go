@@ -35,7 +35,7 @@ func Kind() *modelapi.Kind {
 				h.Set("Authorization", "Bearer "+key)
 			}
 		},
-		Encode: e.encode, Event: event,
+		Encode: e.encode, Event: event, Window: window,
 	}
 }
 

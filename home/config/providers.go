@@ -19,12 +19,15 @@ type Provider struct {
 	Key     string  `yaml:"key" check:"key_name"`                  // the name of a secret; empty: none, see KeyName
 	Models  []Model `yaml:"models" unique:"name"`                  // the first is the provider's default
 	Price   *Price  `yaml:"price"`                                 // of models without one; nil: the list price
+	// Context is the context window of models without one, in tokens; 0: the server is asked.
+	Context int64 `yaml:"context" min:"1000" max:"100000000"`
 }
 
 // Model is a model of a provider. The file may give just its name.
 type Model struct {
-	Name  string `yaml:"name,required,short" check:"model_id"`
-	Price *Price `yaml:"price"`
+	Name    string `yaml:"name,required,short" check:"model_id"`
+	Price   *Price `yaml:"price"`
+	Context int64  `yaml:"context" min:"1000" max:"100000000"` // 0: that of the provider
 }
 
 func limitPath(i int) string { return strictyaml.Path("models", "limits", i) }

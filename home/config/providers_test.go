@@ -13,8 +13,8 @@ func TestProviders(t *testing.T) {
 	c, err := config.Parse("config.yaml", []byte(`models:
   default: [ollama/qwen3:8b, router/a/b]
   providers:
-    router: {kind: openai, base_url: https://openrouter.ai/api/v1, key: OPENROUTER_API_KEY, models: [a/b, {name: c}]}
-    ollama: {kind: openai, base_url: http://localhost:11434/v1}
+    router: {kind: openai, base_url: https://openrouter.ai/api/v1, key: OPENROUTER_API_KEY, models: [a/b, {name: c, context: 8192}]}
+    ollama: {kind: openai, base_url: http://localhost:11434/v1, context: 4096}
     openai: {kind: openai}
 `))
 	if err != nil {
@@ -27,6 +27,10 @@ func TestProviders(t *testing.T) {
 	if r := p["router"]; len(r.Models) != 2 || r.Models[0].Name != "a/b" || r.Models[1].Name != "c" ||
 		r.KeyName() != "OPENROUTER_API_KEY" {
 		t.Errorf("got %+v", r)
+	}
+	if r, o := p["router"], p["ollama"]; r.Context != 0 || r.Models[0].Context != 0 || r.Models[1].Context != 8192 ||
+		o.Context != 4096 {
+		t.Errorf("the context windows are %+v and %+v", r, o)
 	}
 	if key := p["ollama"].KeyName(); key != "" {
 		t.Errorf("%s would go to another server", key)

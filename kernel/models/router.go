@@ -179,7 +179,7 @@ type meter struct {
 }
 
 func (m *meter) read(d *extensionv1.Delta) {
-	m.began = true
+	m.began = m.began || d.GetContext() == 0 || d.GetText() != "" || d.GetCall() != nil || d.GetFinish() != ""
 	if d.GetModel() != "" {
 		m.model = d.GetModel()
 	}

@@ -307,6 +307,37 @@ func TestAReaderThatStopsEndsTheCompletion(t *testing.T) {
 	}
 }
 
+// A window that is told before an error begins no answer: the next model is asked.
+func TestAToldWindowBeginsNoAnswer(t *testing.T) {
+	t.Parallel()
+	d := &directory.Directory{}
+	d.Set(&directory.Snapshot{Models: []directory.Provider{active("a", "a/*"), active("b", "b/*")}})
+	r := models.Router{Directory: d, Remote: tooSmall{}}
+	var got []string
+	err := r.Complete(t.Context(), order(), func(x *extensionv1.Delta) error {
+		got = append(got, fmt.Sprintf("%s %d %s", x.GetModel(), x.GetContext(), x.GetText()))
+		return nil
+	})
+	if want := []string{"a/* 4096 ", "b/* 128000 one"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+}
+
+// tooSmall refuses what is asked of a, and answers for b.
+type tooSmall struct{}
+
+func (tooSmall) Complete(
+	_ context.Context, extension string, _ *extensionv1.CompleteRequest, emit func(*extensionv1.Delta) error,
+) error {
+	if extension == "b" {
+		return emit(&extensionv1.Delta{Text: "one", Context: 128_000})
+	}
+	if err := emit(&extensionv1.Delta{Context: 4096}); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: too long", contract.ErrInvalid)
+}
+
 func TestAProviderThatIsBeingStartedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, comes := range map[string]bool{"it comes": true, "it does not": false} {

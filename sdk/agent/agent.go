@@ -18,14 +18,10 @@ import (
 
 // Defaults of settings that the manifest leaves out.
 const (
-	defaultSteps  = 20
-	defaultTime   = 10 * time.Minute
-	defaultTokens = 50_000
-	defaultModel  = "default"
-	defaultCache  = 16 << 20
-
-	// bytesPerToken converts a request's limit in tokens to bytes, as an estimate.
-	bytesPerToken = 4
+	defaultSteps = 20
+	defaultTime  = 10 * time.Minute
+	defaultModel = "default"
+	defaultCache = 16 << 20
 )
 
 // Options are the options of an agent. The zero value works.
@@ -46,6 +42,7 @@ type Agent struct {
 	zone      *time.Location
 	limits    limits
 	model     string
+	windows   windows
 	echoes    bool
 	noHistory bool // handles each input as if it were the first
 	persona   string
@@ -64,9 +61,9 @@ type Agent struct {
 }
 
 type limits struct {
-	steps int
-	time  time.Duration
-	bytes int // of a request
+	steps  int
+	time   time.Duration
+	tokens int // of a request; 0: see room
 }
 
 // New returns an agent. Call Start before Handle.
@@ -108,16 +105,16 @@ func (a *Agent) start(
 	a.echoes, a.noHistory = spec.GetEcho(), spec.GetNoHistory()
 	a.persona, a.consults, a.offers = spec.GetInstructions(), spec.GetContext(), spec.GetOffers()
 	a.limits = limits{
-		steps: cmp.Or(int(spec.GetMaxSteps()), defaultSteps),
-		time:  cmp.Or(time.Duration(spec.GetTurnTimeoutMs())*time.Millisecond, defaultTime),
-		bytes: cmp.Or(int(spec.GetMaxTokens()), defaultTokens) * bytesPerToken,
+		steps:  cmp.Or(int(spec.GetMaxSteps()), defaultSteps),
+		time:   cmp.Or(time.Duration(spec.GetTurnTimeoutMs())*time.Millisecond, defaultTime),
+		tokens: int(spec.GetMaxTokens()),
 	}
 	a.slots = newSlots(spec.GetCompletions())
 	cache := cmp.Or(a.options.CacheBytes, defaultCache)
 	if a.noHistory {
 		cache = 0
 	}
-	a.histories = newHistories(cache, 2*a.limits.bytes)
+	a.histories = newHistories(cache, 2*cmp.Or(a.limits.tokens, defaultTokens)*bytesPerToken)
 	a.tools = newEtagged(a.loadTools)
 	a.channels = newEtagged(a.loadChannels)
 }

@@ -102,10 +102,20 @@ func (t *turn) failed(err error) (sdk.Effects, error) {
 	return t.end(contract.OutcomeError, Ending{Why: WhyError, Detail: detail}), nil
 }
 
-// complete asks the model, and retries while the model's process restarts.
+// complete asks the model, and retries while the model's process restarts, and with less
+// if the request was too long for the model.
 func (t *turn) complete(hint string) (answer, error) {
+	refusals := 0
 	for attempt := 0; ; attempt++ {
+		room := t.room()
 		said, err := t.completeOnce(hint)
+		for ; err != nil && t.room() < room && t.ctx.Err() == nil && refusals < maxRefusals; refusals++ {
+			if err := t.shorten(); err != nil {
+				return answer{}, err
+			}
+			room = t.room()
+			said, err = t.completeOnce(hint)
+		}
 		if err == nil || !errors.Is(err, contract.ErrGone) || attempt == len(reconnectDelays) {
 			return said, err
 		}
@@ -134,8 +144,13 @@ func (t *turn) completeOnce(hint string) (answer, error) {
 	var said answer
 	var text strings.Builder
 	t.partial = ""
+	told := false // the first model to try tells its window first
 	err = t.a.kernel.Complete(t.ctx, request, func(d *sdk.Delta) error {
 		said.model = cmp.Or(d.GetModel(), said.model)
+		if n := d.GetContext(); n > 0 && !told {
+			told = true
+			t.a.windows.set(request.GetModel(), n)
+		}
 		said.finish = cmp.Or(d.GetFinish(), said.finish)
 		if c := d.GetCall(); c != nil {
 			said.calls = append(said.calls, t.resolve(c))

@@ -17,7 +17,7 @@ import (
 const (
 	// consultTimeout is how long a turn waits for the tools of agent.context.
 	consultTimeout = 500 * time.Millisecond
-	// maxContext bounds their results in one turn, in bytes.
+	// maxContext bounds their results in one turn, in bytes; a small window allows less.
 	maxContext = 1500 * bytesPerToken
 	// minContext is the smallest remainder of maxContext that is filled.
 	minContext = 200
@@ -84,7 +84,7 @@ func (t *turn) consult() error {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
-	left := maxContext - about.bytes
+	left := min(maxContext, t.room()/8) - about.bytes
 	for i, text := range texts {
 		if text = cutText(text, left); text == "" || left < minContext {
 			continue

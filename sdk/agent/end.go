@@ -19,20 +19,17 @@ const maxOutput = 128 << 10
 func (t *turn) output(outcome, text string) sdk.Effects {
 	if longest := t.longestCut(); longest > 0 && !contract.Blank(text) {
 		text = words.Say(t.language, "Your message was too long: I read the first %d of its %d kB.\n\n",
-			t.a.inputLimit()/1000, longest/1000) + text
+			t.inputLimit()/1000, longest/1000) + text
 	}
 	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text, "")
 }
-
-// inputLimit is how many bytes of an input a request holds.
-func (a *Agent) inputLimit() int { return a.limits.bytes / 4 }
 
 // longestCut returns the size of the longest message of a person in this turn that
 // requests hold only in part; 0: there is none.
 func (t *turn) longestCut() (longest int) {
 	note := func(e *busv1.Entry) {
 		fromPerson := e.GetKind() == contract.EntryInput && e.GetInputKind() == contract.InputUser
-		if fromPerson && len(e.GetText()) > t.a.inputLimit() {
+		if fromPerson && len(e.GetText()) > t.inputLimit() {
 			longest = max(longest, len(e.GetText()))
 		}
 	}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -16,6 +15,9 @@ import (
 // unknownOutcome replaces the missing result of a closed call.
 const unknownOutcome = "cancelled, outcome unknown"
 
+// minResult is how many bytes of the result of a call a request holds at least.
+const minResult = 1000
+
 // request builds the next request: the system prompt, the newest whole turns that fit,
 // and this turn. It begins like the last one unless that no longer fits.
 func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
@@ -24,8 +26,9 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 	}
 	rows, summary, own := t.visible()
 	view := view{
-		group: t.context.GetGroup(), inputLimit: t.a.inputLimit(), current: t.id, tools: t.tools,
-		omitted: omit(rows[own:], t.a.limits.bytes-t.fixed(summary)),
+		group: t.context.GetGroup(), inputLimit: t.inputLimit(), current: t.id, tools: t.tools,
+		omitted:     omit(rows[own:], t.room()-t.fixed(summary)),
+		resultLimit: max(minResult, min(contract.MaxToolResult, (t.room()-t.fixed(summary))/2)),
 	}
 	messages := make([]*extensionv1.Message, 1, len(rows)+len(t.fresh)+3)
 	messages[0] = &extensionv1.Message{Role: "system", Content: t.system}
@@ -43,7 +46,7 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 		messages = append(messages, &extensionv1.Message{Role: "user", Content: note})
 	}
 	return &kernelv1.CompleteRequest{
-		Model: cmp.Or(t.model, t.a.model), Messages: messages, Tools: t.tools.described,
+		Model: t.modelName(), Messages: messages, Tools: t.tools.described,
 	}, nil
 }
 
@@ -90,7 +93,7 @@ func stableStart(rows []row, low, high int) int {
 
 // budget returns the size that the recorded rows may have in a request, in bytes.
 func (t *turn) budget(summary *busv1.Entry) int {
-	n := t.a.limits.bytes - t.fixed(summary)
+	n := t.room() - t.fixed(summary)
 	for _, e := range t.fresh {
 		if e != summary {
 			n -= newRow(e, t.id).bytes
@@ -129,11 +132,12 @@ func omit(rows []row, budget int) map[string]bool {
 
 // view renders rows as messages for a model.
 type view struct {
-	group      bool
-	inputLimit int
-	current    int64 // the current turn, whose rows may still change
-	omitted    map[string]bool
-	tools      *offer
+	group       bool
+	inputLimit  int
+	resultLimit int   // of the result of a call, in bytes
+	current     int64 // the current turn, whose rows may still change
+	omitted     map[string]bool
+	tools       *offer
 }
 
 // messages appends rows in the order that model APIs require: an answer is followed by
@@ -242,8 +246,8 @@ func (v view) result(e *busv1.Entry) string {
 	case v.omitted[e.GetCallId()]:
 		return fmt.Sprintf("[left out: a result of %d bytes that you have read]", len(e.GetText()))
 	case e.GetIsError():
-		return "error: " + e.GetText()
+		return "error: " + cutText(e.GetText(), v.resultLimit)
 	default:
-		return e.GetText()
+		return cutText(e.GetText(), v.resultLimit)
 	}
 }

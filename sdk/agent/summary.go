@@ -22,14 +22,14 @@ const (
 	summaryTimeout = time.Minute
 	// summaryPause is the pause after a failed summary.
 	summaryPause = 10 * time.Minute
-	// summaryTokens bounds a summary, in tokens.
+	// summaryTokens bounds a summary, in tokens; small windows allow less.
 	summaryTokens = 1000
 	// maxSummaryLine bounds one row of the text to summarize, in bytes.
 	maxSummaryLine = 2000
 )
 
 const summaryInstructions = "You keep the memory of a conversation between an assistant and its user. " +
-	"Write down, in the language of the conversation and in at most 400 words, what the assistant needs to know " +
+	"Write down, in the language of the conversation and in at most %d words, what the assistant needs to know " +
 	"to continue: who the user is and what they want, decisions, facts, names, dates, numbers, what was done " +
 	"and with which result, and what is still open. Leave out greetings and settled points of no further use. " +
 	"If there is an earlier summary, merge it in. Write only the summary."
@@ -48,7 +48,7 @@ func (t *turn) summarize() error {
 	rows := t.history.rows
 	old := summaryOf(rows)
 	rows = rows[firstAfter(rows, old.GetCovers()):]
-	room := max(t.budget(old)-t.a.limits.bytes/4, t.a.limits.bytes/8) // a quarter is reserved for the turn itself
+	room := max(t.budget(old)-t.room()/4, t.room()/8) // a quarter is reserved for the turn itself
 	if window(rows, len(rows), room, maxRows) == 0 {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (t *turn) summarize() error {
 	if kept == 0 {
 		return nil
 	}
-	kept = summaryPrefix(rows[:kept], t.a.limits.bytes*3/4-len(old.GetText()))
+	kept = summaryPrefix(rows[:kept], t.a.room(t.a.model)*3/4-len(old.GetText()))
 	text, err := t.summary(old, rows[:kept])
 	switch {
 	case t.ctx.Err() != nil:
@@ -113,14 +113,16 @@ func (t *turn) summary(old *busv1.Entry, rows []row) (string, error) {
 			fmt.Fprintf(&b, "%s\n", render(r.Entry, true, maxSummaryLine))
 		}
 	}
+	room := t.a.room(t.a.model)
+	tokens := min(summaryTokens, room/8/bytesPerToken)
 	ctx, cancel := context.WithTimeout(t.ctx, summaryTimeout)
 	defer cancel()
 	var text strings.Builder
 	err := t.a.kernel.Complete(ctx, &kernelv1.CompleteRequest{
-		Model: t.a.model, Purpose: purposeSummary, MaxTokens: summaryTokens,
+		Model: t.a.model, Purpose: purposeSummary, MaxTokens: int64(tokens),
 		Messages: []*extensionv1.Message{
-			{Role: "system", Content: summaryInstructions},
-			{Role: "user", Content: cutText(b.String(), t.a.limits.bytes)},
+			{Role: "system", Content: fmt.Sprintf(summaryInstructions, tokens*2/5)},
+			{Role: "user", Content: cutText(b.String(), room)},
 		},
 	}, func(d *sdk.Delta) error {
 		text.WriteString(d.GetText())
@@ -129,7 +131,7 @@ func (t *turn) summary(old *busv1.Entry, rows []row) (string, error) {
 	if err == nil && strings.TrimSpace(text.String()) == "" {
 		err = errors.New("the model returned an empty summary")
 	}
-	return cutText(strings.TrimSpace(text.String()), t.a.limits.bytes/4), err
+	return cutText(strings.TrimSpace(text.String()), room/8), err
 }
 
 // summaryOf returns the newest summary among rows; nil if there is none.

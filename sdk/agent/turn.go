@@ -249,7 +249,7 @@ func (a *Agent) loadHistory(ctx context.Context, t *busv1.TurnContext) (*history
 	if (t.GetHistorySeq() == 0 || a.noHistory) && !t.GetResumed() {
 		return h, nil
 	}
-	size := int64(a.limits.bytes)
+	size := int64(a.room(a.model))
 	rows, more, err := a.kernel.History(ctx, t.GetSession(), 0, size)
 	for err == nil && more && !a.enough(rows, t) && size < maxHistory {
 		size = min(2*size, maxHistory)
@@ -282,7 +282,7 @@ func (a *Agent) enough(rows []*busv1.Entry, t *busv1.TurnContext) bool {
 		size += min(newRow(e, 0).bytes, contract.MaxToolResult)
 		covers = max(covers, e.GetCovers())
 	}
-	return a.noHistory || size >= a.limits.bytes || covers > 0 && rows[0].GetSeq() <= covers+1
+	return a.noHistory || size >= a.room(a.model) || covers > 0 && rows[0].GetSeq() <= covers+1
 }
 
 // sync loads the rows that the kernel has recorded after the known ones.

@@ -558,10 +558,11 @@ func TestLongMessageIsCutWithAWord(t *testing.T) {
 	w := newWorld()
 	w.model = says(text("I see."))
 	a := w.agent(t, &extensionv1.AgentSpec{})
-	long := strings.Repeat("word ", a.inputLimit()/5+1)
+	limit := a.room(defaultModel) / 4
+	long := strings.Repeat("word ", limit/5+1)
 	for i, tc := range []struct{ message, want string }{
 		{long, fmt.Sprintf("Your message was too long: I read the first %d of its %d kB.\n\nI see.",
-			a.inputLimit()/1000, len(long)/1000)},
+			limit/1000, len(long)/1000)},
 		{"short", "I see."},
 	} {
 		if err := w.deliver(t.Context(), a, input(fmt.Sprintf("e%d", i+1), user(tc.message))); err != nil {
@@ -571,7 +572,7 @@ func TestLongMessageIsCutWithAWord(t *testing.T) {
 			t.Errorf("the answer is %q, want %q", got, tc.want)
 		}
 	}
-	if got := w.requests[0].GetMessages()[1].GetContent(); !strings.Contains(got, "[cut: ") || len(got) > a.inputLimit()+1000 {
+	if got := w.requests[0].GetMessages()[1].GetContent(); !strings.Contains(got, "[cut: ") || len(got) > limit+1000 {
 		t.Errorf("the model reads %d bytes that end with %q", len(got), got[len(got)-100:])
 	}
 	if got := w.lastRow().GetText(); got != "I see." {

@@ -179,7 +179,7 @@ func TestMessagesAreValidAtAnyCut(t *testing.T) {
 	rows := turns(3, 10)
 	for from := range rows {
 		for to := from; to <= len(rows); to++ {
-			v := view{inputLimit: 1 << 20, current: 3}
+			v := view{inputLimit: 1 << 20, resultLimit: 1 << 20, current: 3}
 			for range 2 { // the second time as rendered before
 				messages := v.messages([]*extensionv1.Message{{Role: "system", Content: "x"}}, rows[from:to])
 				checkRequests(t, []*kernelv1.CompleteRequest{{Messages: messages}})
@@ -309,7 +309,9 @@ func TestAContinuedTurnLeavesOutResults(t *testing.T) {
 	t.Parallel()
 	rows := rowsOf("i a(r1) =1 a(r2) =2")
 	var results []string
-	for _, v := range []view{{current: 2}, {current: 1, omitted: map[string]bool{"1": true}}} {
+	for _, v := range []view{
+		{current: 2, resultLimit: 1 << 20}, {current: 1, resultLimit: 1 << 20, omitted: map[string]bool{"1": true}},
+	} {
 		for _, m := range v.messages(nil, rows) {
 			if m.GetRole() == "tool" {
 				results = append(results, m.GetContent())

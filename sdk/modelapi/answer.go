@@ -20,6 +20,7 @@ type Answer struct {
 	emit     func(*sdk.Delta) error
 	emitErr  error // that ended the answer; not the server's
 	model    string
+	window   int64 // of the model; 0: not known
 	maxCalls int
 
 	started   bool
@@ -71,7 +72,7 @@ func (a *Answer) Refuse() { a.refused = true }
 func (a *Answer) pass(d *sdk.Delta) error {
 	if !a.started {
 		a.started = true
-		d.Model = a.model
+		d.Model, d.Context = a.model, a.window
 	}
 	a.emitErr = a.emit(d)
 	return a.emitErr

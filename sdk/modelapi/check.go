@@ -18,6 +18,7 @@ type Report struct {
 	Model   string // that was asked
 	Took    time.Duration
 	Usage   *sdk.Usage // nil: the server reported none
+	Context int64      // the model's window; 0: not known
 	Failure *Failure   // nil: it answered
 	Fix     string     // what to change, with addresses; empty: the failure says it
 	Models  []Model    // that the server lists, if the failure may be the model's name
@@ -46,6 +47,7 @@ func (s *Server) Check(ctx context.Context, model string) Report {
 	r.Took = time.Since(began)
 	switch {
 	case err == nil:
+		r.Context, _ = s.Window(ctx, r.Model)
 	case errors.As(err, &r.Failure):
 		s.examine(ctx, &r)
 	default:

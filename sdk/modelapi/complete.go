@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,12 @@ type Server struct {
 	own    bool   // the server is the API's own service
 	http   *retrying
 	chosen atomic.Pointer[string] // the default model among those that the server lists
+
+	life    context.Context // until Close, of what asks for windows
+	end     context.CancelFunc
+	asks    sync.WaitGroup
+	mu      sync.Mutex
+	windows map[string]*window // by model
 }
 
 // NewServer returns a server. The error is for people.
@@ -38,7 +45,9 @@ func NewServer(k *Kind, id string, c Config, key string) (*Server, error) {
 	}
 	s := &Server{
 		kind: k, id: id, config: c, key: strings.TrimSpace(key), http: newRetrying(c), own: c.BaseURL == k.BaseURL,
+		windows: map[string]*window{},
 	}
+	s.life, s.end = context.WithCancel(context.Background())
 	u, err := url.Parse(c.BaseURL)
 	if err != nil {
 		return nil, err
@@ -54,7 +63,13 @@ func NewServer(k *Kind, id string, c Config, key string) (*Server, error) {
 }
 
 // Close closes idle connections.
-func (s *Server) Close() { s.http.close() }
+func (s *Server) Close() {
+	s.mu.Lock() // nothing asks after it
+	s.end()
+	s.mu.Unlock()
+	s.asks.Wait()
+	s.http.close()
+}
 
 // Transport is the transport of the server's connections, for tests.
 func (s *Server) Transport() *http.Transport {
@@ -91,13 +106,22 @@ func (s *Server) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func
 	if err != nil {
 		return s.explain(ctx, model, err)
 	}
+	window := s.window(ctx, model, len(body))
+	if window > 0 && int64(len(body)/maxTokenBytes) > window {
+		return s.refuse(model, window, emit)
+	}
 	total, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer time.AfterFunc(time.Duration(s.config.Timeout), func() { end(errTooLong) }).Stop()
 	for attempt := 0; ; attempt++ {
-		passedOn, err := s.attempt(total, model, body, emit)
+		passedOn, err := s.attempt(total, model, body, window, emit)
 		if _, failed := errors.AsType[*Failure](err); failed && ctx.Err() != nil { // the caller ended it
 			return context.Cause(ctx)
+		}
+		if !passedOn && err != nil && KindOf(err) == TooLong {
+			if e := s.tell(model, refused(window, len(body)), emit); e != nil {
+				return e
+			}
 		}
 		if err == nil || passedOn || KindOf(err) != Broken || attempt >= *s.config.Retries {
 			return err
@@ -111,7 +135,7 @@ func (s *Server) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func
 
 // attempt asks once. passedOn reports whether emit got something.
 func (s *Server) attempt(
-	ctx context.Context, model string, body []byte, emit func(*sdk.Delta) error,
+	ctx context.Context, model string, body []byte, window int64, emit func(*sdk.Delta) error,
 ) (passedOn bool, err error) {
 	inner, cancel := withoutCancel(ctx)
 	unlink := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
@@ -135,7 +159,7 @@ func (s *Server) attempt(
 	if err != nil {
 		return false, s.explain(inner, model, err)
 	}
-	a := &Answer{emit: emit, model: s.id + "/" + model, maxCalls: s.config.MaxCalls}
+	a := &Answer{emit: emit, model: s.id + "/" + model, window: window, maxCalls: s.config.MaxCalls}
 	switch err := s.read(resp.Body, a, cancel); {
 	case err == nil:
 		complete = true

@@ -18,6 +18,10 @@ type Config struct {
 	Key string `json:"key"`
 	// Model is the model "default"; empty: the first that the server lists.
 	Model string `json:"model"`
+	// Context is the context window of the models that Contexts does not have, in tokens;
+	// 0: the server is asked.
+	Context  int64            `json:"context"`
+	Contexts map[string]int64 `json:"contexts"`
 	// Timeout bounds a whole completion, retries included.
 	Timeout Duration `json:"timeout"`
 	// IdleTimeout bounds the time in which the server sends nothing.
@@ -64,6 +68,9 @@ func (c Config) Overridden(k *Kind, id string, getenv func(string) string) Confi
 	c.Model = cmp.Or(getenv(k.ModelEnv), c.Model)
 	return c
 }
+
+// Window returns the configured context window of a model; 0: none.
+func (c Config) Window(model string) int64 { return cmp.Or(c.Contexts[model], c.Context) }
 
 // resolved sets the defaults and checks the values.
 func (c Config) resolved(k *Kind, id string) (Config, error) {

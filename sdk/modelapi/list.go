@@ -1,6 +1,7 @@
 package modelapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -42,44 +43,44 @@ func (s *Server) list(ctx context.Context) ([]Model, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	var found struct {
-		Data []listed `json:"data"`
-	}
+	var found modelList
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxList)).Decode(&found); err != nil {
 		return nil, words.Errorf("%w: the list of models is not JSON", errInvalid)
 	}
-	all := make([]Model, 0, len(found.Data))
-	for _, m := range found.Data {
+	return found.models(), nil
+}
+
+// modelList is the response with the list of models.
+type modelList struct {
+	Data []listed `json:"data"`
+}
+
+func (l modelList) models() []Model {
+	all := make([]Model, 0, len(l.Data))
+	for _, m := range l.Data {
 		if m.ID != "" {
 			all = append(all, Model{ID: m.ID, Context: m.context()})
 		}
 	}
-	return all, nil
+	return all
 }
 
 // listed is a model as servers list it. Each has its own field for the size of the
 // context, most have none.
 type listed struct {
-	ID            string  `json:"id"`
-	MaxModelLen   float64 `json:"max_model_len"`      // vLLM
-	ContextLength float64 `json:"context_length"`     // OpenRouter
-	ContextWindow float64 `json:"context_window"`     // Groq
-	MaxContext    float64 `json:"max_context_length"` // Mistral
-	MaxInput      float64 `json:"max_input_tokens"`   // Anthropic
+	ID            string `json:"id"`
+	MaxModelLen   Tokens `json:"max_model_len"`      // vLLM
+	ContextLength Tokens `json:"context_length"`     // OpenRouter
+	ContextWindow Tokens `json:"context_window"`     // Groq
+	MaxContext    Tokens `json:"max_context_length"` // Mistral
+	MaxInput      Tokens `json:"max_input_tokens"`   // Anthropic
 	Meta          struct {
-		Context float64 `json:"n_ctx"` // llama.cpp
+		Context Tokens `json:"n_ctx"` // llama.cpp
 	} `json:"meta"`
 }
 
 func (m listed) context() int64 {
-	for _, n := range []float64{
-		m.MaxModelLen, m.ContextLength, m.ContextWindow, m.MaxContext, m.MaxInput, m.Meta.Context,
-	} {
-		if n >= 1 && n < 1<<40 {
-			return int64(n)
-		}
-	}
-	return 0
+	return int64(cmp.Or(m.MaxModelLen, m.ContextLength, m.ContextWindow, m.MaxContext, m.MaxInput, m.Meta.Context))
 }
 
 // defaultModel returns the configured model, else one that the server lists.

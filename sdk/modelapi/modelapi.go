@@ -19,6 +19,9 @@
 // The key goes to the configured server only: redirects are refused, and the
 // environment overrides the configuration of the API's own service only.
 //
+// A request that cannot fit into the model's context window is refused before it is sent,
+// and the first delta tells the window, so that the caller can send less. See window.go.
+//
 // Completions are independent and run concurrently over pooled connections.
 // Nothing is stored.
 //
@@ -64,6 +67,10 @@ type Kind struct {
 	// Choose returns the index of the default model in a list that is not empty; nil:
 	// the first.
 	Choose func([]Model) int
+	// Window returns the context window of a model from an API that the server has besides
+	// this one; 0: not known. It uses load for requests that load the model; nil: it must
+	// not. False: the server has no such API. nil: only the list of models tells windows.
+	Window func(ctx context.Context, ask, load Ask, model string) (tokens Tokens, tells bool)
 }
 
 // Extension returns the extension of an id.

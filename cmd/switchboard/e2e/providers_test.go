@@ -211,3 +211,58 @@ func TestModelOfAConversation(t *testing.T) {
 	expect("/model default", "default answers here from now on")
 	expect("four", "Here is small.")
 }
+
+// A small window of a local model, which the server tells, leads to a summary. Nothing that
+// is sent exceeds it, also after the kernel was killed and knows no windows.
+func TestSmallWindowLeadsToSummary(t *testing.T) {
+	t.Parallel()
+	const window = 4096
+	w := newWorld(t)
+	local := openaitest.New(t)
+	local.NoKey()
+	local.OnlyModels("qwen3:8b")
+	local.AsOllama(openaitest.Ollama{Model: "qwen3:8b", Most: 40960, Served: window})
+	local.Handle(func(r openaitest.Request) openaitest.Answer {
+		if strings.HasPrefix(r.Messages[0].Content.Text, "You keep the memory") {
+			return openaitest.Say("They talk about their garden.")
+		}
+		return openaitest.Say("OK.")
+	})
+	w.config(fmt.Sprintf("models:\n  providers:\n    ollama: {kind: openai, base_url: %q, models: ['qwen3:8b']}\n", local.BaseURL()))
+	if out := w.must("models", "list"); strings.Contains(out, "4,096") || strings.Contains(out, "doesn't list it") {
+		t.Errorf("the model is not loaded yet:\n%s", out)
+	}
+	w.start()
+	p := w.attach()
+	say := func(n int) {
+		t.Helper()
+		for range n {
+			if got := p.ask("my garden has " + strings.Repeat("roses and ", 100)); got != "OK." {
+				t.Fatalf("got %q", got)
+			}
+		}
+	}
+	say(12)
+	w.settled()
+	w.restart()
+	p = w.attach()
+	say(3)
+	summaries := 0
+	for i, r := range local.Requests() {
+		if strings.HasPrefix(r.Messages[0].Content.Text, "You keep the memory") {
+			summaries++
+		}
+		if tokens := len(r.Raw) / 4; tokens > window {
+			t.Errorf("request %d has about %d tokens", i, tokens)
+		}
+	}
+	if last := local.Requests()[local.Total()-1]; summaries == 0 || !strings.Contains(string(last.Raw), "about their garden") {
+		t.Errorf("after %d summaries the last request is %s", summaries, last.Raw)
+	}
+	contains(t, "models list", w.must("models", "list"), "ollama/qwen3:8b (default)", "4,096")
+	out, _, _ := w.cli("doctor")
+	contains(t, "doctor", out, "ollama/qwen3:8b has a small context of 4,096 tokens", "OLLAMA_CONTEXT_LENGTH")
+	w.config(fmt.Sprintf("models:\n  providers:\n    ollama: {kind: openai, base_url: %q, models: [{name: 'qwen3:8b', context: 32768}]}\n",
+		local.BaseURL()))
+	contains(t, "models list with a configured window", w.must("models", "list"), "32,768")
+}

@@ -45,6 +45,7 @@ type Server struct {
 	handler  func(Request) Answer
 	requests []Request
 	lists    int
+	listing  modelapitest.Listing
 }
 
 var _ modelapitest.Fake = (*Server)(nil)
@@ -104,6 +105,9 @@ func (s *Server) NoKey() { s.set(func() { s.open = true }) }
 // OnlyModels makes the server list these models, and refuse others. By default every
 // model exists.
 func (s *Server) OnlyModels(names ...string) { s.set(func() { s.models = names }) }
+
+// ListAs sets how the models are listed.
+func (s *Server) ListAs(l modelapitest.Listing) { s.set(func() { s.listing = l }) }
 
 // Queue appends answers.
 func (s *Server) Queue(answers ...Answer) { s.set(func() { s.queue = append(s.queue, answers...) }) }
@@ -223,15 +227,14 @@ func (s *Server) authorize(r *http.Request) *apiError {
 func (s *Server) list(w http.ResponseWriter) {
 	s.mu.Lock()
 	s.lists++
-	names := slices.Clone(s.models)
+	names, listing := slices.Clone(s.models), s.listing
 	s.mu.Unlock()
 	data := []map[string]any{}
 	for _, name := range names {
 		data = append(data, map[string]any{"type": "model", "id": name, "display_name": name,
 			"created_at": "2025-01-01T00:00:00Z"})
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"data": data, "has_more": false})
+	listing.Write(w, s.closed, data, map[string]any{"has_more": false})
 }
 
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) {

@@ -15,7 +15,6 @@ package openaitest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -24,6 +23,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/switchboard-run/switchboard/sdk/modelapi/modelapitest"
 )
 
 // Server is one running server.
@@ -39,6 +40,8 @@ type Server struct {
 	noKey      bool
 	models     []string
 	lists      int
+	listing    modelapitest.Listing
+	own        map[string]http.HandlerFunc // by path
 	common     script
 	byModel    map[string]*script
 	requests   []Request
@@ -128,6 +131,13 @@ func (s *Server) Lists() int {
 	return s.lists
 }
 
+// ListAs sets how the models are listed.
+func (s *Server) ListAs(l modelapitest.Listing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listing = l
+}
+
 // OnlyModels makes the server refuse other models. By default every model exists.
 func (s *Server) OnlyModels(names ...string) {
 	s.mu.Lock()
@@ -213,10 +223,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.complete(w, r)
 	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet:
 		s.listModels(w)
+	case s.ownAPI(r.URL.Path) != nil:
+		s.ownAPI(r.URL.Path)(w, r)
 	default:
 		(&apiError{status: http.StatusNotFound, Type: invalidRequest,
 			Message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)}).write(w)
 	}
+}
+
+// ownAPI returns the handler of a path of an API of its own; nil: it has none.
+func (s *Server) ownAPI(path string) http.HandlerFunc {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own[path]
 }
 
 func (s *Server) authorize(r *http.Request) *apiError {
@@ -250,7 +269,7 @@ func mask(key string) string {
 func (s *Server) listModels(w http.ResponseWriter) {
 	s.mu.Lock()
 	s.lists++
-	names := slices.Clone(s.models)
+	names, listing := slices.Clone(s.models), s.listing
 	for m := range s.byModel {
 		if !slices.Contains(names, m) {
 			names = append(names, m)
@@ -262,8 +281,7 @@ func (s *Server) listModels(w http.ResponseWriter) {
 	for i, n := range names {
 		data[i] = map[string]any{"id": n, "object": "model", "created": 0, "owned_by": "openaitest"}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": data})
+	listing.Write(w, s.closed, data, map[string]any{"object": "list"})
 }
 
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) {

@@ -2,12 +2,16 @@ package modelapitest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -30,8 +34,40 @@ type Fake interface {
 	OnlyModels(names ...string)
 	// Asked returns the completion requests, including refused ones.
 	Asked() []Asked
-	// Lists returns how often the models were listed.
+	// Lists returns how often the models were listed, ListAs sets how they are.
 	Lists() int
+	ListAs(l Listing)
+}
+
+// Listing is how a server lists its models.
+type Listing struct {
+	// Fields are added to each model.
+	Fields map[string]any
+	// Status, if it is not 0, makes the list this error. Delay is the wait before it.
+	Status int
+	Delay  time.Duration
+}
+
+// Write answers a request for a list with these models. It stops waiting when closed is.
+func (l Listing) Write(w http.ResponseWriter, closed <-chan struct{}, models []map[string]any, more map[string]any) {
+	if l.Delay > 0 {
+		select {
+		case <-time.After(l.Delay):
+		case <-closed:
+			return
+		}
+	}
+	if l.Status != 0 {
+		w.WriteHeader(l.Status)
+		return
+	}
+	for _, m := range models {
+		maps.Copy(m, l.Fields)
+	}
+	answer := map[string]any{"data": models}
+	maps.Copy(answer, more)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
 }
 
 // Asked is one completion request.
@@ -63,6 +99,7 @@ type heard struct {
 	finish string
 	usage  *sdk.Usage
 	model  string // of the first delta
+	window int64  // of the last delta that has one
 	deltas int
 }
 
@@ -71,6 +108,9 @@ func (h *heard) emit(d *sdk.Delta) error {
 		h.model = d.GetModel()
 	}
 	h.deltas++
+	if d.GetContext() > 0 {
+		h.window = d.GetContext()
+	}
 	if d.GetText() != "" {
 		h.pieces++
 		h.text += d.GetText()

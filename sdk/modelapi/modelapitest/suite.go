@@ -29,6 +29,7 @@ func Suite(t *testing.T, s Subject) {
 		"TotalTimeout": s.totalTimeout, "Unreachable": s.unreachable, "RefusedConnections": s.refusedConnections,
 		"EmitEnds": s.emitEnds, "CallerCancels": s.callerCancels, "Concurrent": s.concurrent,
 		"TooManyCalls": s.tooManyCalls, "Check": s.check, "ConnectionsAreReused": s.connectionsAreReused,
+		"Windows": s.windows, "WindowIsAskedLazily": s.windowIsAskedLazily, "TooLongForTheWindow": s.tooLongForTheWindow,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
