@@ -184,14 +184,23 @@ func (d dialog) complete(before, text string) (string, grammar.Reading) {
 			}
 		}
 	}
+	narrower, reading := "", grammar.Reading{}
 	for _, a := range attempts {
 		r := grammar.Parse(a, d.now, names...)
-		if r.Intent != nil || asked.Question.Reason == grammar.NoTime && r.Question.Reason == grammar.NoClock {
+		if r.Intent != nil {
 			return a, r
 		}
+		if narrower == "" && r.Question.Reason != asked.Question.Reason && narrow[r.Question.Reason] {
+			narrower, reading = a, r
+		}
 	}
-	return "", grammar.Reading{}
+	return narrower, reading
 }
+
+// narrow are the questions that may follow an answer: what was asked for is known, but
+// something else is not.
+var narrow = map[grammar.Reason]bool{grammar.NoClock: true, grammar.AmPm: true, grammar.NoTime: true,
+	grammar.Past: true, grammar.NoSuchTime: true, grammar.AmbiguousDay: true, grammar.Vague: true}
 
 // choose applies an answer to a sentence that was understood, but not carried out:
 // it asked which reminder is meant, or whether to cancel all.
@@ -267,6 +276,14 @@ func (d dialog) act(r grammar.Reading) reply {
 	case "cancel":
 		return d.cancel(w, i)
 	case "move", "later", "earlier", "rename", "correct", "pause", "resume":
+		if m, ok := d.justRemembered(); ok && i.Which.Name == "" {
+			return d.amend(w, m, i)
+		}
+		return d.change(w, i)
+	case "amend":
+		if m, ok := d.justRemembered(); ok {
+			return d.amend(w, m, i)
+		}
 		return d.change(w, i)
 	case "undo":
 		return d.undo(w)
@@ -275,8 +292,20 @@ func (d dialog) act(r grammar.Reading) reply {
 			"":       {scheduleOnce, scheduleRecurring},
 			"forget": {rememberTool, scheduleOnce, scheduleRecurring},
 		}
-		if acts := d.lastPast().acts(); len(acts) > 0 && slices.Contains(made[i.Flag], acts[0].tool) {
+		acts := d.lastPast().acts()
+		switch {
+		case len(acts) > 0 && slices.Contains(made[i.Flag], acts[0].tool):
 			return d.undo(w)
+		case len(acts) > 0 && i.Flag == "" && acts[0].tool == updateSchedule:
+			return say(w.text("undo_or_cancel"))
+		}
+	case "no":
+		if len(d.lastPast().acts()) > 0 {
+			return say(w.text("undo_or_cancel"))
+		}
+	case "pick":
+		if m, ok := d.justRemembered(); ok {
+			return d.amend(w, m, grammar.Intent{Text: i.Which.Name})
 		}
 	case "list_channels":
 		return d.channels(w)
@@ -298,6 +327,10 @@ func (d dialog) act(r grammar.Reading) reply {
 			day, text = at.Time, ""
 		}
 		return say(w.text("time_is", text+w.date(day)))
+	case "ask_days":
+		day, _ := i.When.(grammar.At)
+		n := daysBetween(d.now, day.Time)
+		return say(w.text("days_until", n, w.item("d", plural(n, w.language)), w.date(day.Time)))
 	case "calculate":
 		return say(i.Text)
 	case "connect":

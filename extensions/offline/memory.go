@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
@@ -112,23 +113,25 @@ func (d dialog) askMemory(w phrases, about string) reply {
 	return say(w.text("here_is") + "\n" + w.memoryLines("- ", all.Memories))
 }
 
-// generic are words of questions that say little about what is asked.
-var generic = map[string]bool{"name": true, "called": true, "зовут": true, "имя": true, "birthday": true, "день": true,
-	"рождения": true, "favorite": true, "favourite": true, "любимый": true, "номер": true, "number": true, "live": true}
-
-// answersAbout reports whether a memory has a word of the question that is not generic.
+// answersAbout reports whether a memory has all words of a question. A question for a
+// name is answered by "is called"; one for the person's own name only by that.
 func answersAbout(text, about string) bool {
 	words, specific := wordsOf(text), false
 	for _, q := range wordsOf(about) {
-		if generic[q] || len([]rune(q)) < 3 {
+		isName := grammar.Listed("name", q)
+		if len([]rune(q)) < 3 || grammar.Listed("question_noise", q) {
 			continue
 		}
-		specific = true
-		if slices.ContainsFunc(words, func(word string) bool { return sameStem(q, word) }) {
-			return true
+		if !slices.ContainsFunc(words, func(word string) bool {
+			return sameStem(q, word) || isName && grammar.Listed("name", word)
+		}) {
+			return false
 		}
+		specific = specific || !isName
 	}
-	return !specific
+	return specific || slices.ContainsFunc(grammar.Phrases("own_name"), func(own string) bool {
+		return strings.HasPrefix(strings.ToLower(text), own)
+	})
 }
 
 // channelIn returns the channel whose name or id is in a text, "" if there are
@@ -278,6 +281,55 @@ func (d dialog) forget(w phrases, i grammar.Intent) reply {
 		return d.call(w, forgetTool, map[string]any{"ids": []string{matches[0].ID}})
 	}
 	return say(w.text("which_memory") + "\n" + w.memoryLines("", matches))
+}
+
+// justRemembered returns what the newest change of the conversation remembered.
+func (d dialog) justRemembered() (made memory, ok bool) {
+	acts := d.lastActs()
+	if len(acts) == 0 || acts[len(acts)-1].tool != rememberTool {
+		return memory{}, false
+	}
+	err := json.Unmarshal([]byte(acts[len(acts)-1].result), &made)
+	return made, err == nil && made.ID != "" && made.Text != ""
+}
+
+var number = pattern.New(`\d+`)
+
+// amend changes a part of what was just remembered, or asks which part: a number, if
+// there is only one, or the words that are named.
+func (d dialog) amend(w phrases, m memory, i grammar.Intent) reply {
+	was := i.Which.Name
+	if numbers := number.FindAllStringSubmatch(m.Text, -1); was == "" && len(numbers) == 1 && number.FindString(i.Text) == i.Text {
+		was = numbers[0][0]
+	}
+	text, ok := replaceWords(m.Text, was, i.Text)
+	if !ok {
+		return say(w.text("what_to_change", m.Text))
+	}
+	arguments := m.arguments()
+	arguments["text"] = text
+	forget, may := d.prepare(forgetTool, map[string]any{"ids": []string{m.ID}})
+	r := d.call(w, rememberTool, arguments)
+	if may && len(r.calls) > 0 {
+		r.calls = append([]call{forget}, r.calls...)
+	}
+	return r
+}
+
+// replaceWords replaces words that a text has exactly once.
+func replaceWords(text, was, with string) (string, bool) {
+	if was == "" || with == "" || strings.Count(text, was) != 1 {
+		return text, false
+	}
+	at := strings.Index(text, was)
+	before, _ := utf8.DecodeLastRuneInString(text[:at])
+	after, _ := utf8.DecodeRuneInString(text[at+len(was):])
+	for _, r := range []rune{before, after} {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return text, false
+		}
+	}
+	return strings.Replace(text, was, with, 1), true
 }
 
 // forgotten reports the result of forget.

@@ -53,7 +53,7 @@ func (w phrases) recurrence(timing string) string {
 		}
 		often = w.text("weekly", strings.Join(days, ", "), at)
 		if m[5] != "" {
-			often += ", " + w.interval([]string{m[5], "d"})
+			often = w.text("weekly_at", w.interval([]string{m[5], "d"}), strings.Join(days, ", "), at)
 		}
 	case m[5] != "":
 		often = w.text("at_clock", w.interval([]string{m[5], "d"}), at)

@@ -131,12 +131,22 @@ func (d dialog) snooze(w phrases, i grammar.Intent) reply {
 		when = grammar.After{Delay: snoozeDelay}
 	}
 	id, message := d.focus()
+	if acts := d.lastPast().acts(); i.Flag == "also" && (len(acts) == 0 || id == "") {
+		return reply{text: w.text("nothing_understood"), aside: true}
+	}
 	if id != "" {
 		s, instead, done := d.listed(w)
 		if done {
 			return instead
 		}
 		for _, sc := range withID(s, id) {
+			if i.Flag == "also" { // on the same day, unless it says another
+				r := grammar.ParseFor(d.text, d.now, sc.oldTiming(), d.channelNames()...)
+				if r.Question != nil {
+					return say(r.Question.Text())
+				}
+				when = r.Intent.When
+			}
 			if message = sc.Message; i.Flag == "" && sc.Kind == "once" && i.By != (grammar.Span{}) {
 				return d.update(w, sc, d.timing(grammar.At{Time: i.By.After(sc.Next.In(d.now.Location()), 1)}))
 			}
@@ -243,6 +253,8 @@ func (d dialog) list(w phrases, i grammar.Intent) reply {
 	switch {
 	case len(own) == 0 && isDay:
 		return say(w.text("no_reminders_then", w.day(day.Time, d.now)))
+	case len(own) == 0 && i.Which.Name != "":
+		return say(w.text("nothing_about", i.Which.Name))
 	case len(own) == 0:
 		return say(w.text("no_reminders"))
 	case next:
@@ -393,6 +405,12 @@ func (d dialog) change(w phrases, i grammar.Intent) reply {
 		return d.update(w, sc, map[string]any{"action": i.Do})
 	case "rename":
 		return d.update(w, sc, map[string]any{"message": i.Text})
+	case "amend":
+		text, ok := replaceWords(plainText(sc.Message), i.Which.Name, i.Text)
+		if !ok {
+			return say(w.text("what_to_change", plainText(sc.Message)))
+		}
+		return d.update(w, sc, map[string]any{"message": text})
 	case "later", "earlier":
 		if sc.Kind != "once" || sc.Next == nil {
 			return say((&grammar.Question{Reason: grammar.Repeats, Language: w.language, Said: d.text}).Text())
@@ -403,7 +421,7 @@ func (d dialog) change(w phrases, i grammar.Intent) reply {
 	if sc.Next == nil {
 		return say(w.text("what_else"))
 	}
-	r := grammar.ParseFor(d.text, d.now, &grammar.Timing{Next: *sc.Next, Cron: grammar.Cron{Expr: sc.cron, Days: sc.EveryDays}}, d.channelNames()...)
+	r := grammar.ParseFor(d.text, d.now, sc.oldTiming(), d.channelNames()...)
 	switch {
 	case r.Question != nil:
 		return say(r.Question.Text())
@@ -411,6 +429,14 @@ func (d dialog) change(w phrases, i grammar.Intent) reply {
 		return say(w.text("other_kind"))
 	}
 	return d.update(w, sc, d.timing(r.Intent.When))
+}
+
+// oldTiming is the timing that a change is relative to; nil if it has none.
+func (sc schedule) oldTiming() *grammar.Timing {
+	if sc.Next == nil {
+		return nil
+	}
+	return &grammar.Timing{Next: *sc.Next, Cron: grammar.Cron{Expr: sc.cron, Days: sc.EveryDays}}
 }
 
 func (d dialog) update(w phrases, sc schedule, arguments map[string]any) reply {
@@ -462,9 +488,15 @@ func match(own []schedule, name string) []schedule {
 	return byWords
 }
 
-// almostSame reports whether two words of four letters or more differ in one.
+// almostSame reports whether two words of four letters or more differ by a slip: a letter
+// too many, too few, or in the wrong place. Another letter makes another word of a short
+// one: "Carl" is not "call".
 func almostSame(a, b string) bool {
-	return sameStem(a, b) || min(utf8.RuneCountInString(a), utf8.RuneCountInString(b)) >= 4 && grammar.SameButASlip(a, b)
+	x, y := []rune(a), []rune(b)
+	slices.Sort(x)
+	slices.Sort(y)
+	other := len(x) == len(y) && !slices.Equal(x, y)
+	return sameStem(a, b) || min(len(x), len(y)) >= 4 && (!other || len(x) >= 6) && grammar.SameButASlip(a, b)
 }
 
 // mentions reports whether the text has all words of name, whatever their

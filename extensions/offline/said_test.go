@@ -53,6 +53,38 @@ func TestDialogs(t *testing.T) {
 		{"remind me to call Bob at 6pm || delete", `cancel_schedule {"id":"r4"}`},
 		{"запомни, что я люблю чай || забудь это", `forget {"ids":["m2new"]}`},
 		{"напомни ему завтра в 9", "О каком напоминании речь?"},
+		{"wake me up at 7 || make it 7:30 || actually don't bother", "Should I undo that?"},
+		{"wake me up at 7 || make it 7:30 || actually don't bother || cancel it", `cancel_schedule {"id":"r4"}`},
+		{"разбуди в 7 || лучше в 7:30 || да ладно, не надо", "Отменить это?"},
+		{"remind me to call Bob at 6pm || scratch that", `cancel_schedule {"id":"r4"}`},
+		{"напомни позвонить Бобу в 18:00 || хотя не надо", `cancel_schedule {"id":"r4"}`},
+		// A memory is not changed into something that was not said
+		{"remember my shoe size is 42 || change it to 43", `forget {"ids":["m2new"]}` + "\n" +
+			`remember {"kind":"fact","text":"my shoe size is 43"}`},
+		{"remember my shoe size is 42 || oops 43", `forget {"ids":["m2new"]}` + "\n" +
+			`remember {"kind":"fact","text":"my shoe size is 43"}`},
+		{"remember my shoe size is 42 || oops 43 || undo", `remember {"kind":"fact","text":"my shoe size is 42"}` + "\n" +
+			`forget {"ids":["m2new"]}`},
+		{"remember my dog is called Rex || change it to Tim", "What should I change in “my dog is called Rex”?"},
+		{"remember my dog is called Rex || change it to Tim || change Rex to Tim", `forget {"ids":["m2new"]}` + "\n" +
+			`remember {"kind":"fact","text":"my dog is called Tim"}`},
+		{"remember my wife's birthday is on 4 May || sorry, 5 May", "What should I change in “my wife's birthday"},
+		{"запомни, что у меня размер обуви 42 || ой 43", `forget {"ids":["m2new"]}` + "\n" +
+			`remember {"kind":"fact","text":"у меня размер обуви 43"}`},
+		{"запомни: собаку зовут Рекс || поменяй на Тим", "Что изменить в «собаку зовут Рекс»?"},
+		{"запомни: собаку зовут Рекс || замени Рекс на Тим", `forget {"ids":["m2new"]}` + "\n" +
+			`remember {"kind":"fact","text":"собаку зовут Тим"}`},
+		{"remind me to call Bob at 6pm || change it to Tim", "What should I change in “call Bob”?"},
+		{"remind me to call Bob at 6pm || sorry, I meant Tim", "What should I change in “call Bob”?"},
+		{"change the pills to vitamins", `update_schedule {"id":"r1","message":"take the vitamins"}`},
+		{"remind me to buy milk at 5pm || no", "Should I undo that?"},
+		{"remind me to buy milk at 5pm || no || undo", `cancel_schedule {"id":"r4"}`},
+		{"what do I have today? || and tomorrow?", "I didn't understand"},
+		{"remind me to take pills 3 times a day", "I can't repeat a reminder “3 times a day”."},
+		{"don't set a timer for 5 minutes", "I didn't understand"},
+		{"do not wake me up at 7", "I didn't understand"},
+		{"не буди меня в 7", "Я вас не понимаю"},
+		{"не ставь таймер на 5 минут", "Я вас не понимаю"},
 		// Changes
 		{"move the pills to 10", `update_schedule {"cron":"0 10 * * *","id":"r1","timezone":"Europe/Berlin"}`},
 		{"move call mum to friday", `update_schedule {"at":"2026-03-13T18:00:00+01:00","id":"r3",` +
@@ -106,11 +138,27 @@ func TestDialogs(t *testing.T) {
 		{"remember I am allergic to nuts", `remember {"text":"I am allergic to nuts"}`},
 		{"what's my wife's name?", "Here's what I remember:\n- my wife's name is Anna"},
 		{"what's my dog's name?", "I don't remember anything"},
+		{"when is my wife's birthday?", "I don't remember anything about “wife's birthday”."},
+		{"remember my wife's birthday is on 4 May || when is my wife's birthday?",
+			"Here's what I remember:\n- my wife's birthday is on 4 May (11 Mar 2026) [m2new]"},
+		{"what's my wife's shoe size?", "I don't remember anything"},
+		{"do you know my name?", "I don't remember anything"},
+		{"my name is Peter || what's my name?", "Here's what I remember:\n- my name is Peter"},
+		{"когда день рождения у моей жены?", "Не помню ничего"},
+		{"меня зовут Пётр || как меня зовут?", "Вот что я помню:\n- меня зовут Пётр"},
+		{"I'm allergic to peanuts, remember that", `remember {"text":"I'm allergic to peanuts"}`},
+		{"I really don't remember that", "I didn't understand"},
+		{"запиши в покупки яйца || что в списке покупок?", "Вот что я помню:\n- список покупки: яйца"},
 		{"add milk to my shopping list || what's on my shopping list?", "Here's what I remember:\n- shopping list: milk"},
 		{"как зовут мою жену?", "Вот что я помню:\n- мою жену зовут Анна"},
 		{"не забудь купить молоко", `remember {"kind":"open","text":"купить молоко"}`},
 		{"добавь молоко в список покупок || что в списке покупок?", "Вот что я помню:\n- список покупок: молоко"},
 		// Questions
+		{"is there anything about Carl?", "You have no reminders about “Carl”."},
+		{"cancel carl", "I couldn't find a reminder"},
+		{"when's my next alarm", "You have no reminders about “alarm”."},
+		{"how many days until christmas?", "289 days, until Fri 25 Dec 2026."},
+		{"what day of the week is December 24?", "It's Thu 24 Dec 2026."},
 		{"when is my next reminder?", "Next: take the pills"},
 		{"what do I have tomorrow?", "Your reminders:\n1. take the pills"},
 		{"what do I have today?", "You have no reminders for today."},
@@ -138,6 +186,30 @@ func TestDialogs(t *testing.T) {
 		{"какой сегодня день?", "Сейчас ср 11 марта 2026"},
 		{"сколько будет два плюс два", "4"},
 		{"как подключить телеграм?", "Выполните `switchboard setup`"},
+		// Forms of times
+		{"remind me every other day at 8am to water the orchids || list reminders", "Your reminders:\n" +
+			"1. take the pills, every day at 09:00, next tomorrow at 09:00 (Europe/Berlin) [r1]\n" +
+			"2. pay rent, on day 1 of every month at 10:00, next Wed 1 Apr at 10:00 (Europe/Berlin) [r2]\n" +
+			"3. call mum, tomorrow at 18:00 (Europe/Berlin) [r3]\n" +
+			"4. water the orchids, every 2 days at 08:00, next tomorrow at 08:00 (Europe/Berlin) [r4]"},
+		{"remind me every other day at 8am to water the orchids || make it 9am", `update_schedule {"cron":"0 9 * * *",` +
+			`"every_days":2,"id":"r4","timezone":"Europe/Berlin"}`},
+		{"remind me to buy milk || at 6 || am", "“at 6 am” has already passed."},
+		{"remind me tomorrow || about the meeting || 3pm", `schedule_once {"at":"2026-03-12T15:00:00+01:00",` +
+			`"message":"the meeting","timezone":"Europe/Berlin"}`},
+		{"remind me to pay Bob tomorrow at 9 || also at 6pm", `schedule_once {"at":"2026-03-12T18:00:00+01:00",` +
+			`"message":"pay Bob","timezone":"Europe/Berlin"}`},
+		{"also at 6pm", "I didn't understand"},
+		{"start a ten minute timer for the eggs", `schedule_once {"delay_seconds":600,"message":"Timer: eggs"}`},
+		{"timer 3 minutes || add two minutes", `update_schedule {"at":"2026-03-11T14:25:10+01:00","id":"r4",`},
+		{"I need to call Steve at 4pm, remind me", `schedule_once {"at":"2026-03-11T16:00:00+01:00",` +
+			`"message":"call Steve","timezone":"Europe/Berlin"}`},
+		{"remind me to email john@example.com at 9am tomorrow", `schedule_once {"at":"2026-03-12T09:00:00+01:00",` +
+			`"message":"email john@example.com","timezone":"Europe/Berlin"}`},
+		{"remind me to buy a Christmas tree at 5pm", `schedule_once {"at":"2026-03-11T17:00:00+01:00",` +
+			`"message":"buy a Christmas tree","timezone":"Europe/Berlin"}`},
+		{"remind me on Christmas Eve at 6pm to call mum", `schedule_once {"at":"2026-12-24T18:00:00+01:00",`},
+		{"remind me this weekend to wash the car", "Which day do you mean by “this weekend”?"},
 		// Slips, politeness, rhythms
 		{"remind me to call mum tomorow at 18:00", `schedule_once {"at":"2026-03-12T18:00:00+01:00",` +
 			`"message":"call mum","timezone":"Europe/Berlin"}`},

@@ -28,15 +28,16 @@ type world struct {
 
 // planned is a schedule as list_schedules returns it.
 type planned struct {
-	ID       string     `json:"id"`
-	Kind     string     `json:"kind"`
-	State    string     `json:"state"`
-	Message  string     `json:"message"`
-	Timing   string     `json:"timing"`
-	Timezone string     `json:"timezone"`
-	Next     *time.Time `json:"next,omitempty"`
-	Channel  string     `json:"channel_id,omitempty"`
-	before   *planned   // the last change
+	ID        string     `json:"id"`
+	Kind      string     `json:"kind"`
+	State     string     `json:"state"`
+	Message   string     `json:"message"`
+	Timing    string     `json:"timing"`
+	Timezone  string     `json:"timezone"`
+	EveryDays int        `json:"every_days,omitempty"`
+	Next      *time.Time `json:"next,omitempty"`
+	Channel   string     `json:"channel_id,omitempty"`
+	before    *planned   // the last change
 }
 
 // kept is a memory as recall returns it.
@@ -145,6 +146,7 @@ func (w *world) run(c *busv1.Call) string {
 		ID, Action, Message, Cron, At, Query, About, Text, Kind string
 		DelaySeconds                                            float64 `json:"delay_seconds"`
 		EverySeconds                                            float64 `json:"every_seconds"`
+		EveryDays                                               int     `json:"every_days"`
 		ChannelID                                               string  `json:"channel_id"`
 		IDs                                                     []string
 	}
@@ -162,8 +164,11 @@ func (w *world) run(c *busv1.Call) string {
 		return asJSON(map[string]any{"schedules": active})
 	case "schedule_once", "schedule_recurring":
 		p := &planned{ID: fmt.Sprint("r", len(w.schedules)+1), State: "active", Message: a.Message,
-			Timezone: "Europe/Berlin", Channel: a.ChannelID}
+			Timezone: "Europe/Berlin", Channel: a.ChannelID, EveryDays: a.EveryDays}
 		p.plan(w.now, a.At, a.DelaySeconds, a.Cron, a.EverySeconds)
+		if a.EveryDays > 0 {
+			p.Timing += fmt.Sprintf(", every %d days", a.EveryDays)
+		}
 		w.schedules = append(w.schedules, p)
 		return withStatus(p, "scheduled")
 	case "cancel_schedule", "update_schedule":

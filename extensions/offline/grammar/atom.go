@@ -80,33 +80,18 @@ func (s *scan) partAtom(i int) (atom, bool) {
 	return atom{}, false
 }
 
+// hoursOf are the first and the last hour of the parts; the night ends on the next day.
+var hoursOf = map[part][2]int{morning: {1, 11}, afternoon: {12, 18}, evening: {16, 23}, night: {21, 29}}
+
 // place converts an hour of the twelve-hour clock to the part of the day. It
 // reports whether the hour is in that part.
 func (p part) place(h int) (int, bool) {
-	switch p {
-	case noPart:
-	case morning:
-		return h, h >= 1 && h <= 11
-	case afternoon:
-		if h >= 1 && h <= 6 {
-			h += 12
+	for c := h; c == h || h <= 12 && c < 36; c += 12 {
+		if r, ok := hoursOf[p]; !ok || c >= r[0] && c <= r[1] {
+			return c % 24, true
 		}
-		return h, h >= 12 && h <= 18
-	case evening:
-		if h >= 4 && h <= 11 {
-			h += 12
-		}
-		return h, h >= 16 && h <= 23
-	case night:
-		switch {
-		case h == 12:
-			h = 0
-		case h >= 9 && h <= 11:
-			h += 12
-		}
-		return h, h <= 5 || h >= 21
 	}
-	return h, true
+	return h, false
 }
 
 // wall returns a time of day on a date. The reason is set if a clock change

@@ -88,6 +88,9 @@ func (s *scan) channel(i int) (channelPhrase, bool) {
 		return channelPhrase{}, false
 	}
 	j := s.beforeName(i + 1)
+	if s.oneOf(i, "to") && s.oneOf(j, "writing") { // "remind me to email Ann"
+		return channelPhrase{}, false
+	}
 	if end, ok := s.knownName(j); ok {
 		said := s.raw(j, end)
 		if s.oneOf(end, "channel_noun") {

@@ -25,11 +25,14 @@ var (
 	slashDate = pattern.New(`^\d{1,2}/\d{1,2}(/\d{2,4})?$`)
 )
 
+// weakDays are the kinds of days that may be part of a text: "buy a Christmas tree".
+var weakDays = map[string]bool{"weak": true, "bare": true, "holiday": true, "ambiguous_day": true, "-1": true}
+
 // dayAtom reads a day at i: "tomorrow evening", "on Friday", "the 5th of May".
 func (s *scan) dayAtom(i int) (found atom, ok bool) {
 	found, ok = s.numericDate(i)
 	s.timesAt("day", i, func(m timeMatch) {
-		a := atom{kind: dayAtom, end: m.end, weak: m.flag == "weak" || m.flag == "bare"}
+		a := atom{kind: dayAtom, end: m.end, weak: weakDays[m.flag]}
 		a.day.part = part(max(m.value("part"), m.value("part_of_today")))
 		switch m.flag {
 		case "weekday", "weak", "bare":
@@ -43,10 +46,14 @@ func (s *scan) dayAtom(i int) (found atom, ok bool) {
 			case which != "":
 				a.day.which = "this"
 			}
-		case "date":
-			a = checkDate(a, m.end, m.number("year"), m.value("month"), m.number("d"))
-		case "no_month":
-			a.problem = NoMonth
+		case "date", "holiday":
+			month, d := m.value("month"), max(m.number("d"), m.value("ordinal"), m.value("genitive_ordinal"))
+			if holiday := m.value("holiday"); holiday > 0 { // 1224 is December 24
+				month, d = holiday/100, holiday%100
+			}
+			a = checkDate(a, m.end, m.number("year"), month, d)
+		case string(NoMonth), string(AmbiguousDay):
+			a.problem = Reason(m.flag)
 		default:
 			a.day.offset, _ = strconv.Atoi(m.flag)
 		}

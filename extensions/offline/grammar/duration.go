@@ -136,6 +136,9 @@ func (s *scan) amount(i int, bare bool) (found amount, end int, ok bool) {
 	default:
 		return amount{}, i, false
 	}
+	if s.oneOf(j, "more") {
+		j++
+	}
 	if k, ok := s.words(j, "and_a_half"); ok && s.unitHere(k) {
 		n, j = n+0.5, k
 	}

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,7 +14,7 @@ var (
 	// timed are the intents that may have a time: in any other sentence it is not
 	// understood.
 	timed = map[string]bool{"remind": true, "alarm": true, "move": true, "correct": true, "snooze": true, "send": true,
-		"ask": true, "list": true, "ask_date": true, "when": true, "recall": true, "ask_memory": true, "next": true,
+		"ask": true, "list": true, "ask_date": true, "ask_days": true, "when": true, "recall": true, "ask_memory": true, "next": true,
 		"bye": true}
 	// readings are the flags that say how a form is read, not what it means.
 	readings = map[string]bool{"!": true, "literal": true, "quoted": true, "greeting": true, "greet": true,
@@ -73,7 +74,10 @@ func (m match) intend() (*Intent, *Question) {
 		if i.Flag != "all" && i.Which.Nth == 0 {
 			return nil, nil
 		}
-	case "list", "next", "ask_date":
+	case "list", "next", "ask_date", "ask_days":
+		if m.timeIn("which") {
+			return nil, nil
+		}
 		if len(m.times) == 0 {
 			return i, nil
 		}
@@ -83,19 +87,23 @@ func (m match) intend() (*Intent, *Question) {
 		m.later = true
 		return m.withTime(i)
 	case "snooze":
+		if m.flag == "also" && m.asked {
+			return nil, nil // "and tomorrow?"
+		}
 		if len(m.times) == 0 && i.By.zero() {
 			return i, nil
 		}
 		return m.withTime(i)
 	case "move", "correct":
+		if len(m.times) > 0 {
+			i.Text = m.raw(m.times[0].start, m.times[len(m.times)-1].end)
+		}
 		if m.old == nil {
 			return i, nil // the time depends on the reminder
 		}
 		return m.withTime(i)
 	case "cancel":
-		if r := m.slots["which"]; m.flag == "stop" && slices.ContainsFunc(m.atoms, func(a atom) bool {
-			return a.start >= r[0] && a.end <= r[1]
-		}) {
+		if m.flag == "stop" && m.timeIn("which") {
 			return nil, nil // "don't remind me at 6 to ..."
 		}
 	case "recall", "forget":
@@ -105,6 +113,12 @@ func (m match) intend() (*Intent, *Question) {
 		}
 	}
 	return i, nil
+}
+
+// timeIn reports whether a slot has a time.
+func (m match) timeIn(slot string) bool {
+	r := m.slots[slot]
+	return slices.ContainsFunc(m.atoms, func(a atom) bool { return a.start >= r[0] && a.end <= r[1] })
 }
 
 // pronounOnly reports whether a text is only a pronoun.
@@ -126,7 +140,7 @@ func (m *match) spans(i *Intent) (*Question, bool) {
 		i.By = Span{sp.months, sp.days, sp.exact}
 		if i.Do == "snooze" || i.Do == "timer" || i.Do == "correct" {
 			m.times = append(m.times, atom{kind: delayAtom, start: r[0], end: r[1], delay: sp})
-			i.Text = max(i.Text, m.raw(r[0], r[1]))
+			i.Text = cmp.Or(i.Text, m.raw(r[0], r[1]))
 		}
 		if i.Do == "timer" {
 			when, q := m.resolve(m.times)

@@ -170,8 +170,8 @@ func (l *lexicon) pattern(content string, own map[string][]string) string {
 			return slot[1:]
 		case p[0] == '{' && isSlot:
 			return l.pattern(slot, own)
-		case p[0] == '{' && l.values[name] != nil:
-			return "(?P<" + name + ">" + list(name) + ")"
+		case p[0] == '{' && l.values[strings.TrimRight(name, "23")] != nil:
+			return "(?P<" + name + ">" + list(strings.TrimRight(name, "23")) + ")"
 		case p[0] == '{':
 			return "(?P<" + name + ">" + words + "+?)"
 		case strings.ContainsAny(p[:1], "(|?*+)") || p == ".*":
@@ -190,6 +190,12 @@ func (l *lexicon) sentencePattern(content string, own map[string][]string, close
 	}
 	return `^` + l.pattern(`(?:<around>|<opener>)*?(?:`+content+`)`+tail, own) + `$`
 }
+
+// Phrases are the phrases of a list in all languages.
+func Phrases(list string) []string { return languages().phrases[list] }
+
+// Listed reports whether a list has a phrase.
+func Listed(list, phrase string) bool { return slices.Contains(Phrases(list), phrase) }
 
 // Word is the first phrase of a list in a language.
 func Word(l Language, list string) string {

@@ -282,7 +282,7 @@ func (s *scan) rebase(m *moment) *Question {
 			c.hour += 12
 			c.fixed = true
 		}
-		m.clock.clock.fixed = true
+		m.clock.clock.fixed = m.clock.clock.part == noPart
 	}
 	switch fields := strings.Fields(s.old.Expr); {
 	case m.repeat != nil:

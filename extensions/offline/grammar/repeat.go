@@ -42,7 +42,8 @@ func (s *scan) repeatAtom(i int) (found atom, ok bool) {
 		case "days":
 			a.repeat.days = cronDays(m.slots["days"])
 		case "month":
-			a.repeat.days, a.repeat.monthDay = everyDay, m.number("d")
+			a.repeat.days = everyDay
+			a.repeat.monthDay = max(m.number("d"), m.value("ordinal"), m.value("genitive_ordinal"))
 			if a.repeat.monthDay > 28 {
 				a.problem = NotEveryMonth
 			}

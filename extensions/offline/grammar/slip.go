@@ -40,7 +40,8 @@ func (s *scan) corrected(r Reading) Reading {
 	}
 	for i, words := range correctable {
 		c := s.withCorrections(words())
-		if c == nil || i > 0 && r.Intent != nil {
+		known := r.Intent != nil || r.Question != nil && r.Question.Reason != Unknown && r.Question.Reason != NotUnderstood
+		if c == nil || i > 0 && known {
 			continue
 		}
 		better := c.read()
