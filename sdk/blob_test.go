@@ -40,7 +40,7 @@ func TestAFileIsStoredAndReadBack(t *testing.T) {
 		if err != nil || got != b || !bytes.Equal(back.Bytes(), content) {
 			t.Errorf("%s: reading it: %+v, %d bytes, %v", name, got, back.Len(), err)
 		}
-		if _, err := k.Commit(t.Context(), sdk.Publish("keeper.said", name, sdk.Blobs(b.Hash))); err != nil {
+		if _, err := k.Commit(t.Context(), sdk.Publish("keeper.said", name).Keep(b.Hash)); err != nil {
 			t.Errorf("%s: naming it: %v", name, err)
 		}
 	}
@@ -61,11 +61,11 @@ func TestAFileThatCannotBeStoredOrRead(t *testing.T) {
 	if _, err := k.GetBlob(t.Context(), unknown, io.Discard); !errors.Is(err, contract.ErrNotFound) {
 		t.Errorf("reading an unknown file: %v", err)
 	}
-	if _, err := k.Commit(t.Context(), sdk.Publish("keeper.said", 1, sdk.Blobs(unknown))); !errors.Is(err, contract.ErrNotFound) {
+	if _, err := k.Commit(t.Context(), sdk.Publish("keeper.said", 1).Keep(unknown)); !errors.Is(err, contract.ErrNotFound) {
 		t.Errorf("naming an unknown file: %v", err)
 	}
 	many := make([]string, contract.MaxBlobs+1)
-	if _, err := k.Commit(t.Context(), sdk.Publish("keeper.said", 1, sdk.Blobs(many...))); !errors.Is(err, contract.ErrTooLarge) {
+	if _, err := k.Commit(t.Context(), sdk.Publish("keeper.said", 1).Keep(many...)); !errors.Is(err, contract.ErrTooLarge) {
 		t.Errorf("naming many files: %v", err)
 	}
 }

@@ -30,9 +30,6 @@ func Key(key string) PublishOption { return func(p *busv1.Publish) { p.Key = key
 // first event. Keys are per extension and are kept as long as the event.
 func Dedupe(key string) PublishOption { return func(p *busv1.Publish) { p.DedupeKey = key } }
 
-// Blobs lets the event keep files, by their hashes. See Kernel.PutBlob.
-func Blobs(hashes ...string) PublishOption { return func(p *busv1.Publish) { p.Blobs = hashes } }
-
 // Publish publishes an event. The payload is encoded as JSON, at most 1 MiB; a
 // json.RawMessage is sent unchanged, and the kernel refuses invalid JSON.
 func Publish(topic string, payload any, options ...PublishOption) Effect {
@@ -80,6 +77,17 @@ func encodeValue(value any) ([]byte, error) {
 		return b, nil
 	}
 	return json.Marshal(value)
+}
+
+// Keep returns an event or a value that keeps files, by their hashes. See Kernel.PutBlob.
+func (e Effect) Keep(hashes ...string) Effect {
+	switch k := e.pb.GetKind().(type) {
+	case *busv1.Effect_Publish:
+		k.Publish.Blobs = hashes
+	case *busv1.Effect_Put:
+		k.Put.Blobs = hashes
+	}
+	return e
 }
 
 // Delete removes a key of the extension's own store.

@@ -138,8 +138,8 @@ func (k *Kernel) CommitOnce(ctx context.Context, id string, effects ...Effect) (
 // dedupe key makes reporting it again harmless; empty: none. Further effects (the
 // poll cursor) are committed with it.
 func (k *Kernel) Receive(ctx context.Context, m UserMessage, dedupe string, effects ...Effect) error {
-	effects = append([]Effect{Publish(contract.TopicUserMessage, m, Dedupe(dedupe),
-		Blobs(contract.BlobsOf(m.Attachments)...))}, effects...)
+	effects = append([]Effect{Publish(contract.TopicUserMessage, m, Dedupe(dedupe)).
+		Keep(contract.BlobsOf(m.Attachments)...)}, effects...)
 	_, err := k.Commit(ctx, effects...)
 	return err
 }

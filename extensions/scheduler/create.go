@@ -2,7 +2,10 @@ package scheduler
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -24,6 +27,9 @@ func (s *scheduler) create(ctx context.Context, c sdk.ToolCall, kind string) (sd
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
+	if sc.Attachments, err = s.files(ctx, sc.Topic, r.Attachments); err != nil {
+		return sdk.ToolResult{}, err
+	}
 	sc.ReplyTo, sc.CreatedBy, sc.Principal, sc.Language = c.ReplyTo, c.Sender, c.Principal, c.Language
 	warnings, err := s.checkDestination(ctx, sc)
 	if err != nil {
@@ -36,4 +42,25 @@ func (s *scheduler) create(ctx context.Context, c sdk.ToolCall, kind string) (sd
 	id, counted := s.newID()
 	sc.ID = id
 	return s.changed("scheduled", sc, c, notes, counted, s.write(sc, 0))
+}
+
+// files returns the files of the conversation that references name, for a reminder.
+func (s *scheduler) files(ctx context.Context, topic string, references []string) (all []contract.Attachment, err error) {
+	if len(references) > 0 && topic != schedule.TopicNotify {
+		return nil, errors.New("attachments go with a reminder: leave out the topic")
+	}
+	for _, reference := range references {
+		a, ok := contract.ParseReference(reference)
+		if !ok {
+			return nil, fmt.Errorf("%q is no file: write it as in the conversation, such as [image 3f2a9c: cat.jpg]",
+				reference)
+		}
+		b, err := s.k.FindBlob(ctx, a.Blob)
+		if err != nil {
+			return nil, err
+		}
+		a.Blob, a.Size = b.Hash, b.Size
+		all = append(all, a)
+	}
+	return all, nil
 }

@@ -1,8 +1,10 @@
 package scheduler
 
 import (
+	"slices"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -30,7 +32,11 @@ func (s *scheduler) write(sc schedule.Schedule, version int64) sdk.Effect {
 }
 
 func put(sc schedule.Schedule, version int64) sdk.Effect {
-	return sdk.PutAt(rowKey(sc.ID), sc, version)
+	kept := sc.Attachments
+	if sc.Before != nil {
+		kept = slices.Concat(kept, sc.Before.Attachments)
+	}
+	return sdk.PutAt(rowKey(sc.ID), sc, version).Keep(contract.BlobsOf(kept)...)
 }
 
 func (s *scheduler) expect(id string, version int64) {

@@ -129,7 +129,8 @@ func (s *scheduler) fire(
 			return s.pauseBroken(ctx, r, err)
 		}
 		effects = append(effects,
-			sdk.Publish(after.Topic, payload, sdk.Dedupe(after.DedupeKey(d.Due)), sdk.Key("sched:"+r.ID)))
+			sdk.Publish(after.Topic, payload, sdk.Dedupe(after.DedupeKey(d.Due)), sdk.Key("sched:"+r.ID)).
+				Keep(contract.BlobsOf(after.Attachments)...))
 	}
 	effects = append(effects, put(after, r.version))
 	_, err := s.k.Commit(ctx, effects...)

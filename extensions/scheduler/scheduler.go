@@ -70,6 +70,7 @@ type kernel interface {
 	Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
 	CommitOnce(ctx context.Context, id string, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
 	Channels(ctx context.Context) ([]*kernelv1.Channel, error)
+	FindBlob(ctx context.Context, name string) (sdk.Blob, error)
 }
 
 var _ kernel = (*sdk.Kernel)(nil)

@@ -28,7 +28,8 @@ const (
 		"every_seconds": {"type": "number"},
 		"until": {"type": "string"},
 		"grace": {"type": ["number", "string"]}`
-	idField = `"id": {"type": "string"}`
+	filesField = `"attachments": {"type": "array", "items": {"type": "string"}}`
+	idField    = `"id": {"type": "string"}`
 )
 
 func schema(required string, fields ...string) json.RawMessage {
@@ -45,14 +46,14 @@ func (s *scheduler) tools() []sdk.Tool {
 		{
 			Name:        "schedule_once",
 			Description: "Set a reminder, or a task for yourself, for one time: delay_seconds or at.",
-			Schema:      schema(`"message"`, messageField, onceFields, whereFields),
+			Schema:      schema(`"message"`, messageField, onceFields, whereFields, filesField),
 			Idempotent:  true,
 			Call:        s.scheduleOnce,
 		},
 		{
 			Name:        "schedule_recurring",
 			Description: "Set a repeating reminder, or a task for yourself: cron (local time) or every_seconds.",
-			Schema:      schema(`"message"`, messageField, recurringFields, whereFields),
+			Schema:      schema(`"message"`, messageField, recurringFields, whereFields, filesField),
 			Idempotent:  true,
 			Call:        s.scheduleRecurring,
 		},

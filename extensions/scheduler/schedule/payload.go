@@ -37,7 +37,8 @@ func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error
 		if verbatim, _ := custom["verbatim"].(bool); !verbatim && !strings.HasPrefix(text, ReminderMark) {
 			text = ReminderMark + text
 		}
-		payload = contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo}
+		payload = contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo,
+			Attachments: s.Attachments}
 	case TopicTask:
 		payload = contract.AgentTask{Prompt: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, AgentID: agent,
 			Name: job, Principal: s.Principal}

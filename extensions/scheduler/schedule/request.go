@@ -33,6 +33,8 @@ type Request struct {
 	Topic        *string         `json:"topic"`
 	Payload      json.RawMessage `json:"payload"`
 	Grace        *Grace          `json:"grace"`
+	// Attachments are references to files of the conversation. The caller finds them.
+	Attachments []string `json:"attachments"`
 }
 
 // Grace is how overdue a recurring schedule may be and still fire, in seconds.

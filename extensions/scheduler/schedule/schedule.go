@@ -57,7 +57,9 @@ type Schedule struct {
 	Topic     string          `json:"topic"`
 	Payload   json.RawMessage `json:"payload,omitempty"`
 	ChannelID string          `json:"channel_id,omitempty"`
-	ReplyTo   string          `json:"reply_to,omitempty"` // opaque handle of the conversation that asked
+	// Attachments go with the notice; the stored schedule keeps their files.
+	Attachments []contract.Attachment `json:"attachments,omitempty"`
+	ReplyTo     string                `json:"reply_to,omitempty"` // opaque handle of the conversation that asked
 
 	Timezone     string     `json:"timezone"`
 	At           *time.Time `json:"at,omitempty"`
