@@ -30,6 +30,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/ownuser"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -125,7 +126,7 @@ func (c *channel) stop(context.Context) error {
 	return c.server.stop()
 }
 
-const noTerminal = "no terminal is attached: open one with `switchboard chat`"
+var noTerminal = words.Sprintf("no terminal is attached: open one with `switchboard chat`")
 
 // errNoTerminal is the retry reason while no terminal is attached.
 var errNoTerminal = errors.New(noTerminal)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -59,20 +60,20 @@ func (m *memory) forget(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 	case err != nil:
 		return sdk.ToolResult{}, err
 	case len(out.Forgotten) == 0:
-		return sdk.ToolResult{}, fmt.Errorf("nothing was forgotten: there is no memory %s",
+		return sdk.ToolResult{}, words.Errorf("nothing was forgotten: there is no memory %s",
 			strings.Join(out.Unknown, ", "))
 	}
-	out.Text = out.text()
+	out.Text = out.text("")
 	return sdk.JSON(out, effects...)
 }
 
-func (f forgotten) text() string {
+func (f forgotten) text(language string) string {
 	lines := make([]string, 0, len(f.Forgotten)+1)
 	for _, g := range f.Forgotten {
-		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("Forgotten: %s %s", g.ID, quoted(g.Text)), " “”"))
+		lines = append(lines, strings.TrimSuffix(words.Say(language, "Forgotten: %s %s", g.ID, quoted(g.Text)), " “”"))
 	}
 	if len(f.Unknown) > 0 {
-		lines = append(lines, "Not found: "+strings.Join(f.Unknown, ", "))
+		lines = append(lines, words.Say(language, "Not found: %s", strings.Join(f.Unknown, ", ")))
 	}
 	return strings.Join(lines, "\n")
 }

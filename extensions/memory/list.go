@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
 // headings are the headings of the kinds in lists for people.
-var headings = map[item.Kind]string{item.Preference: "Preferences", item.Open: "Open items", item.Fact: "Facts"}
+var headings = map[item.Kind]string{
+	item.Preference: words.Sprintf("Preferences"), item.Open: words.Sprintf("Open items"), item.Fact: words.Sprintf("Facts"),
+}
 
 func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	var a struct {
@@ -51,10 +54,8 @@ func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	out.Text = out.text()
-	if len(out.Memories)+len(out.Unreadable) == 0 && (a.Kind != "" || a.About != "" || a.Scope != "" || a.Offset > 0) {
-		out.Text = "No memories found."
-	}
+	out.Filtered = a.Kind != "" || a.About != "" || a.Scope != "" || a.Offset > 0
+	out.Text = out.text("")
 	return sdk.JSON(out)
 }
 
@@ -70,24 +71,29 @@ func inOrder(all []row) []row {
 	return all
 }
 
-func (l listing) text() string {
-	if len(l.Memories)+len(l.Unreadable) == 0 {
-		return "I don't remember anything yet. To save something: /remember TEXT"
+func (l listing) text(language string) string {
+	say := func(text string, args ...any) string { return words.Say(language, text, args...) }
+	switch {
+	case len(l.Memories)+len(l.Unreadable) > 0:
+	case l.Filtered:
+		return say("No memories found.")
+	default:
+		return say("I don't remember anything yet. To save something: /remember TEXT")
 	}
 	var b strings.Builder
 	kind := item.Kind("")
 	for _, v := range l.Memories {
 		if v.Kind != kind {
 			kind = v.Kind
-			fmt.Fprintf(&b, "\n%s:\n", headings[kind])
+			fmt.Fprintf(&b, "\n%s:\n", say(headings[kind]))
 		}
-		fmt.Fprintf(&b, "- %s (%s) [%s]\n", oneLine(v.Text), v.details(), v.ID)
+		fmt.Fprintf(&b, "- %s (%s) [%s]\n", oneLine(v.Text), v.details(language), v.ID)
 	}
 	if l.More > 0 {
-		fmt.Fprintf(&b, "and %d more\n", l.More)
+		b.WriteString(say("and %d more", l.More) + "\n")
 	}
 	for _, u := range l.Unreadable {
-		fmt.Fprintf(&b, "%s is damaged: %s\n", u.ID, u.Error)
+		b.WriteString(say("%s is damaged: %s", u.ID, words.Translate(language, u.Error)) + "\n")
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -18,7 +18,8 @@ type listing struct {
 	Memories   []view       `json:"memories"`
 	More       int          `json:"more,omitempty"` // beyond the limit
 	Unreadable []unreadable `json:"unreadable,omitempty"`
-	Text       string       `json:"text,omitempty"` // for people
+	Filtered   bool         `json:"filtered,omitempty"` // not all were asked for
+	Text       string       `json:"text,omitempty"`     // for people
 }
 
 type unreadable struct {

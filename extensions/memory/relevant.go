@@ -84,7 +84,7 @@ func (m *memory) section(
 		if v.Kind == item.Open && title == "Remembered" {
 			kind = "open item; "
 		}
-		line := fmt.Sprintf("- %s (%s%s) [%s]\n", shorten(v.Text, relevantText), kind, v.details(), v.ID)
+		line := fmt.Sprintf("- %s (%s%s) [%s]\n", shorten(v.Text, relevantText), kind, v.details(""), v.ID)
 		if !begun {
 			line = "\n" + title + ":\n" + line
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 	"github.com/switchboard-run/switchboard/extensions/memory/search"
 	"github.com/switchboard-run/switchboard/sdk"
@@ -96,11 +97,11 @@ func (m *memory) target(
 			a.Text = old.Text
 		}
 		if err == nil && a.Scope != "" && a.Scope != old.Scope {
-			err = fmt.Errorf("memory %s is in scope %s: to move it to %s, remember it there and forget this one",
+			err = words.Errorf("memory %s is in scope %s: to move it to %s, remember it there and forget this one",
 				old.ID, old.Scope, a.Scope)
 		}
 		if other, taken := all.same(c.Principal, old.Scope, a.Text); err == nil && taken && other.ID != old.ID {
-			err = fmt.Errorf("memory %s already has this text: forget %s instead", other.ID, old.ID)
+			err = words.Errorf("memory %s already has this text: forget %s instead", other.ID, old.ID)
 		}
 		return old, true, err
 	}
@@ -161,14 +162,14 @@ func (m *memory) checkChannel(ctx context.Context, id *string) (notes []string, 
 	for _, ch := range channels {
 		if ch.GetId() == strings.TrimSpace(*id) {
 			if state := ch.GetReadiness().GetState(); state == sdk.Unconfigured {
-				return []string{fmt.Sprintf("channel %s is not set up: nothing can be sent there", ch.GetId())}, nil
+				return []string{words.Sprintf("channel %s is not set up: nothing can be sent there", ch.GetId())}, nil
 			}
 			return nil, nil
 		}
 		known = append(known, fmt.Sprintf("%s (%s)", ch.GetId(), ch.GetName()))
 	}
 	if len(known) == 0 {
-		return nil, fmt.Errorf("there is no channel %q: no channel is set up", *id)
+		return nil, words.Errorf("there is no channel %q: no channel is set up", *id)
 	}
-	return nil, fmt.Errorf("there is no channel %q: use one of %s", *id, strings.Join(known, ", "))
+	return nil, words.Errorf("there is no channel %q: use one of %s", *id, strings.Join(known, ", "))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 	"github.com/switchboard-run/switchboard/extensions/memory/search"
 )
@@ -143,7 +144,7 @@ func (r *rows) get(id string, allowed reach) (row, error) {
 	}
 	x, ok := r.byID[id]
 	if !ok || !allowed.use(x.Item) {
-		return row{}, fmt.Errorf("there is no memory %q: list_memories and recall return the ids", id)
+		return row{}, words.Errorf("there is no memory %q: list_memories and recall return the ids", id)
 	}
 	return x, nil
 }

@@ -57,6 +57,7 @@ func (m *memory) tools() []sdk.Tool {
 				`"ids": {"type": "array", "minItems": 1, "maxItems": 100, "items": {"type": "string"}}`),
 			Idempotent: true,
 			Command:    "forget",
+			Say:        sayResult[forgotten],
 			Call:       m.forget,
 		},
 		{
@@ -66,6 +67,7 @@ func (m *memory) tools() []sdk.Tool {
 				`"offset": {"type": "integer", "minimum": 0}`),
 			ReadOnly: true,
 			Command:  "memories",
+			Say:      sayResult[listing],
 			Call:     m.list,
 		},
 		{

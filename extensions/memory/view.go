@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -52,35 +53,48 @@ func (m *memory) views(all []row, c sdk.ToolCall) []view {
 }
 
 // date returns the day of the last update.
-func (v view) date() string {
+func (v view) date(language string) string {
 	at := v.Updated
 	if at.IsZero() {
 		at = v.Created
 	}
-	return at.Format("2 Jan 2006")
+	return words.Day(language, at)
 }
 
-// details returns the fields other than the text, for people and for prompts.
-func (v view) details() string {
+// due returns the due time or day.
+func (v view) due(language string) string {
+	if at, err := time.Parse("Mon 2 Jan 2006 15:04", v.DueLocal); err == nil {
+		return words.Time(language, at)
+	}
+	if day, err := time.Parse("Mon 2 Jan 2006", v.DueLocal); err == nil {
+		return words.Say(language, day.Format("Mon")) + " " + words.Day(language, day)
+	}
+	return v.DueLocal
+}
+
+// details returns the fields other than the text, for people and, in English, for
+// prompts.
+func (v view) details(language string) string {
+	say := func(text string, args ...any) string { return words.Say(language, text, args...) }
 	var parts []string
 	switch {
 	case v.Overdue:
-		parts = append(parts, "overdue since "+v.DueLocal)
+		parts = append(parts, say("overdue since %s", v.due(language)))
 	case v.DueLocal != "":
-		parts = append(parts, "due "+v.DueLocal)
+		parts = append(parts, say("due %s", v.due(language)))
 	}
 	if v.ChannelID != "" {
-		parts = append(parts, "channel "+v.ChannelID)
+		parts = append(parts, say("channel %s", v.ChannelID))
 	}
 	if v.By != "" {
-		parts = append(parts, "told by "+v.By)
+		parts = append(parts, say("told by %s", v.By))
 	}
 	if v.InGroup {
-		parts = append(parts, "said in a group")
+		parts = append(parts, say("said in a group"))
 	}
-	parts = append(parts, v.date())
+	parts = append(parts, v.date(language))
 	if v.Scope != "" {
-		parts = append(parts, "scope "+v.Scope)
+		parts = append(parts, say("scope %s", v.Scope))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -91,7 +105,7 @@ func (v view) line() string {
 	if v.Kind != item.Fact {
 		kind = string(v.Kind) + "; "
 	}
-	return fmt.Sprintf("%s  %s (%s%s)", v.ID, oneLine(v.Text), kind, v.details())
+	return fmt.Sprintf("%s  %s (%s%s)", v.ID, oneLine(v.Text), kind, v.details(""))
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

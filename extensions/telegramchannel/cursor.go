@@ -12,6 +12,7 @@ import (
 	"github.com/go-telegram/bot/models"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -101,7 +102,7 @@ func (p *poller) load(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		p.kernel.SetReadiness(sdk.Offline, "read the position in the bot's messages: "+err.Error())
+		p.kernel.SetReadiness(sdk.Offline, words.Sprintf("read the position in the bot's messages: %s", err))
 		if !pause(ctx, backoff(n)) {
 			return false
 		}
@@ -289,7 +290,7 @@ func (p *poller) commit(ctx context.Context, change func() (sdk.Effects, cursor)
 			return err
 		}
 		p.log.Warn("store messages; Telegram keeps them until they are stored", "error", err)
-		p.kernel.SetReadiness(sdk.Degraded, "new messages cannot be stored and wait at Telegram: "+err.Error())
+		p.kernel.SetReadiness(sdk.Degraded, words.Sprintf("new messages cannot be stored and wait at Telegram: %s", err))
 		if !pause(ctx, backoff(n)) {
 			return err
 		}

@@ -10,17 +10,19 @@ import (
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-const (
-	noToken = "no bot token: create a bot with @BotFather in Telegram (/newbot) and set " + TokenName +
-		" in the environment or in secrets.env"
-	badToken = "Telegram does not accept the bot token: get it from @BotFather (/mybots, API Token) and correct " +
-		TokenName + " in the environment or in secrets.env"
-	otherPoller  = "another program reads this bot's messages: stop it, or create another bot for it with @BotFather"
-	otherWebhook = "another program sets a webhook for this bot and gets its messages: stop it, or create another bot " +
-		"for it with @BotFather"
+var (
+	noToken = words.Sprintf("no bot token: create a bot with @BotFather in Telegram (/newbot) and set %s "+
+		"in the environment or in secrets.env", TokenName)
+	badToken = words.Sprintf("Telegram does not accept the bot token: get it from @BotFather (/mybots, API Token) and "+
+		"correct %s in the environment or in secrets.env", TokenName)
+	otherPoller = words.Sprintf("another program reads this bot's messages: stop it, or create another bot for it with " +
+		"@BotFather")
+	otherWebhook = words.Sprintf("another program sets a webhook for this bot and gets its messages: stop it, or create " +
+		"another bot for it with @BotFather")
 )
 
 // maxConflicts is how many polls in a row may end in a conflict before it is reported:
@@ -72,14 +74,14 @@ func (a *activation) report(err error, n int) time.Duration {
 		a.kernel.SetReadiness(sdk.Degraded, badToken)
 		return tokenRetry
 	case limited:
-		a.kernel.SetReadiness(sdk.Offline, fmt.Sprintf("Telegram limits this bot: waiting %s", after))
+		a.kernel.SetReadiness(sdk.Offline, words.Sprintf("Telegram limits this bot: waiting %v", words.Span(after)))
 		return after
 	default:
 	}
 	if n == 1 {
 		a.log.Info("Telegram does not answer", "error", a.api.redact(err))
 	}
-	a.kernel.SetReadiness(sdk.Offline, fmt.Sprintf("no connection to %s: %s", host(a.set.url), a.api.redact(err)))
+	a.kernel.SetReadiness(sdk.Offline, words.Sprintf("no connection to %s: %s", host(a.set.url), a.api.redact(err)))
 	return backoff(n)
 }
 

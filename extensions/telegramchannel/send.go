@@ -10,6 +10,7 @@ import (
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/markup"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -147,31 +148,31 @@ func (a *activation) outcome(kind failureKind, after time.Duration, err error) e
 	text := a.api.redact(err)
 	switch kind {
 	case limited:
-		return sdk.Retry(after, fmt.Errorf("this chat is limited by Telegram: waiting %s", after))
+		return sdk.Retry(after, words.Errorf("this chat is limited by Telegram: waiting %v", words.Span(after)))
 	case serverError:
-		return sdk.Retry(serverRetry, fmt.Errorf("problem at Telegram: %s", text))
+		return sdk.Retry(serverRetry, words.Errorf("problem at Telegram: %s", text))
 	case unreachable:
-		return sdk.Retry(serverRetry, fmt.Errorf("no connection to Telegram: %s", text))
+		return sdk.Retry(serverRetry, words.Errorf("no connection to Telegram: %s", text))
 	case badTokenKind:
-		return sdk.Retry(tokenRetry, fmt.Errorf("bot token refused: %s", badToken))
+		return sdk.Retry(tokenRetry, words.Errorf("bot token refused: %v", badToken))
 	case unknown, conflicting:
-		return sdk.Unknown(fmt.Errorf("unknown whether Telegram accepted the message: %s", text))
+		return sdk.Unknown(words.Errorf("unknown whether Telegram accepted the message: %s", text))
 	default:
-		return sdk.Drop("Telegram refused the message: " + text + hint(text))
+		return sdk.Drop(refusal(text))
 	}
 }
 
-// hint suggests what to do about a refusal.
-func hint(text string) string {
+// refusal explains why a message cannot be delivered, and suggests what to do.
+func refusal(text string) string {
 	switch {
 	case strings.Contains(text, "chat not found"):
-		return " (the person must write to the bot first)"
+		return words.Sprintf("Telegram refused the message: chat not found (the person must write to the bot first)")
 	case strings.Contains(text, "blocked by the user"):
-		return " (the person must unblock the bot)"
+		return words.Sprintf("Telegram refused the message: bot was blocked by the user (the person must unblock the bot)")
 	case strings.Contains(text, "kicked"):
-		return " (add the bot to the group again)"
+		return words.Sprintf("Telegram refused the message: bot was kicked from the group (add the bot to the group again)")
 	}
-	return ""
+	return words.Sprintf("Telegram refused the message: %s", text)
 }
 
 // isAboutChat reports whether a refusal is about the chat, so that any text would be

@@ -108,7 +108,7 @@ func TestSendOutcomes(t *testing.T) {
 		"half an answer": {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Break: tg.BreakInsideAnswer}) },
 			text(7, "x"), busv1.Outcome_KIND_UNKNOWN, "unknown whether", 0, 1},
 		"slow down": {func(s *tg.Server) { s.Fail("sendMessage", 1, tg.Fault{Status: 429, RetryAfter: 300}) },
-			text(7, "x"), busv1.Outcome_KIND_RETRY, "waiting 5m", 5 * time.Minute, 0},
+			text(7, "x"), busv1.Outcome_KIND_RETRY, "waiting 5 min", 5 * time.Minute, 0},
 		"token revoked": {func(s *tg.Server) { s.Revoke("100001:AAother") }, text(7, "x"), busv1.Outcome_KIND_RETRY,
 			"BotFather", tokenRetry, 0},
 		"refused format": {func(s *tg.Server) {

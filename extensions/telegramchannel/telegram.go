@@ -50,6 +50,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -132,7 +133,7 @@ func (c *channel) start(ctx context.Context, k kernel, set settings, token strin
 		if a.drafts, err = newDrafter(ctx, a, token); err != nil {
 			return err
 		}
-		k.SetReadiness(sdk.Offline, "connecting to Telegram")
+		k.SetReadiness(sdk.Offline, words.Sprintf("connecting to Telegram"))
 		go func() {
 			defer close(a.done)
 			defer a.api.close()

@@ -5,13 +5,13 @@ package usage
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
@@ -33,17 +33,18 @@ func New() sdk.Extension {
 			Schema: json.RawMessage(`{"type":"object","additionalProperties":false}`), ReadOnly: true, Private: true,
 			Call: func(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 				if c.Group {
-					return sdk.ToolResult{Content: "Others can read this. Send /usage in a private chat."}, nil
+					return sdk.ToolResult{Content: words.Say(c.Language, "Others can read this. Send /usage in a private chat.")}, nil
 				}
-				text, err := Show(ctx, k, time.Now().In(c.Location))
+				text, err := Show(ctx, k, time.Now().In(c.Location), c.Language)
 				return sdk.ToolResult{Content: text}, err
 			},
 		}},
 	}
 }
 
-// Show returns what models used today and in this month, in Markdown.
-func Show(ctx context.Context, k adminv1.ReadClient, now time.Time) (string, error) {
+// Show returns what models used today and in this month, in Markdown, in a language.
+func Show(ctx context.Context, k adminv1.ReadClient, now time.Time, language string) (string, error) {
+	say := func(text string, args ...any) string { return words.Say(language, text, args...) }
 	models, err := admin.ReadUsage(ctx, k, "model", now.Day())
 	if err != nil {
 		return "", err
@@ -53,7 +54,7 @@ func Show(ctx context.Context, k adminv1.ReadClient, now time.Time) (string, err
 		return "", err
 	}
 	if len(models) == 0 {
-		return "No language model was used this month. The offline model costs nothing.", nil
+		return say("No language model was used this month. The offline model costs nothing."), nil
 	}
 	var today, month admin.Usage
 	for _, u := range days {
@@ -62,25 +63,28 @@ func Show(ctx context.Context, k adminv1.ReadClient, now time.Time) (string, err
 	for _, u := range models {
 		month.Add(u)
 	}
-	lines := []string{"Today: " + describe(today), "This month: " + describe(month), ""}
+	lines := []string{
+		say("Today: %s", describe(today, language)), say("This month: %s", describe(month, language)), "",
+	}
 	for _, u := range models {
-		lines = append(lines, "- "+u.Name+": "+describe(u))
+		lines = append(lines, "- "+u.Name+": "+describe(u, language))
 	}
 	status, err := k.Status(ctx, &adminv1.StatusRequest{})
 	if err != nil {
 		return "", err
 	}
 	for _, limit := range status.GetLimits() {
-		lines = append(lines, "", limit)
+		lines = append(lines, "", words.Translate(language, limit))
 	}
 	return strings.Join(lines, "\n"), nil
 }
 
 // describe returns a sum in words.
-func describe(u admin.Usage) string {
-	text := humanize.Comma(u.Input+u.Output) + " tokens"
+func describe(u admin.Usage, language string) string {
+	n := u.Input + u.Output
+	text := words.Count(language, "%s token", "%s tokens", int(n), humanize.Comma(n))
 	if u.Cached > 0 {
-		text += fmt.Sprintf(" (%s from a cache)", humanize.Comma(u.Cached))
+		text += words.Say(language, " (%s from a cache)", humanize.Comma(u.Cached))
 	}
 	if money := u.Money(); money != "" {
 		text += ", " + money

@@ -38,7 +38,7 @@ func TestShow(t *testing.T) {
 		{Day: "2026-11-02", Model: "a/m", InputTokens: 9000, OutputTokens: 1000, CachedTokens: 5000, CostMicros: 1_500_000},
 		{Day: "2026-11-23", Model: "local/m", InputTokens: 10, OutputTokens: 5},
 	}}
-	got, err := usage.Show(t.Context(), k, now)
+	got, err := usage.Show(t.Context(), k, now, "")
 	if want := "Today: 15 tokens\nThis month: 10,015 tokens (5,000 from a cache), 1.50 EUR\n\n" +
 		"- a/m: 10,000 tokens (5,000 from a cache), 1.50 EUR\n- local/m: 15 tokens\n\ntoday's limit is reached"; err != nil || got != want {
 		t.Errorf("got %q, %v", got, err)
@@ -47,7 +47,7 @@ func TestShow(t *testing.T) {
 		t.Errorf("the month has %d days so far", k.days[0])
 	}
 	k.rows = nil
-	if got, err := usage.Show(t.Context(), k, now); err != nil || got != "No language model was used this month. "+
+	if got, err := usage.Show(t.Context(), k, now, ""); err != nil || got != "No language model was used this month. "+
 		"The offline model costs nothing." {
 		t.Errorf("got %q, %v", got, err)
 	}

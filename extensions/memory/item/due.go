@@ -1,9 +1,10 @@
 package item
 
 import (
-	"fmt"
 	"strings"
 	"time"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // Due is when an open item is due: a moment, or a day in the zone of the reader.
@@ -34,13 +35,13 @@ func ParseDue(text string, zone *time.Location) (Due, error) {
 			return Due{at: at.Truncate(time.Second)}.checked(text)
 		}
 	}
-	return Due{}, fmt.Errorf(
+	return Due{}, words.Errorf(
 		"parse due date %q: use a date such as 2026-03-01, or a local date and time such as 2026-03-01T18:30", text)
 }
 
 func (d Due) checked(text string) (Due, error) {
 	if d.at.Year() < 1 || d.at.UTC().Year() < 1 || d.at.UTC().Year() > 9999 || d.IsZero() {
-		return Due{}, fmt.Errorf("parse due date %q: year out of range", text)
+		return Due{}, words.Errorf("parse due date %q: year out of range", text)
 	}
 	return d, nil
 }

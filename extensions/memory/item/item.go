@@ -6,13 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // Kind is the kind of a memory.
@@ -75,9 +75,9 @@ func (i Item) Group() string {
 func (i Item) Check() error {
 	switch {
 	case !isID(i.ID):
-		return fmt.Errorf("invalid id %q: use lower-case letters and digits, such as m4k2q7", i.ID)
+		return words.Errorf("invalid id %q: use lower-case letters and digits, such as m4k2q7", i.ID)
 	case i.Created.IsZero() || i.Updated.IsZero():
-		return errors.New("date is missing")
+		return words.Errorf("date is missing")
 	}
 	if err := CheckScope(i.Scope); err != nil {
 		return err
@@ -89,19 +89,19 @@ func (i Item) Check() error {
 func (i Item) CheckContent() error {
 	switch {
 	case i.Kind != Fact && i.Kind != Preference && i.Kind != Open:
-		return fmt.Errorf("unknown kind %q: use fact, preference or open", i.Kind)
+		return words.Errorf("unknown kind %q: use fact, preference or open", i.Kind)
 	case i.Text == "":
-		return errors.New("text is empty")
+		return words.Errorf("text is empty")
 	case len(i.Text) > MaxText:
-		return fmt.Errorf("text has %d bytes, must be at most %d: shorten or split it", len(i.Text), MaxText)
+		return words.Errorf("text has %d bytes, must be at most %d: shorten or split it", len(i.Text), MaxText)
 	case !utf8.ValidString(i.Text) || strings.ContainsRune(i.Text, 0):
-		return errors.New("text is not valid UTF-8")
+		return words.Errorf("text is not valid UTF-8")
 	case i.ChannelID != "" && !isChannel(i.ChannelID):
-		return fmt.Errorf("invalid channel %q: use an id such as telegram_channel", i.ChannelID)
+		return words.Errorf("invalid channel %q: use an id such as telegram_channel", i.ChannelID)
 	case !i.Due.IsZero() && i.Kind != Open:
-		return fmt.Errorf("a %s cannot have a due date: only open items can", i.Kind)
+		return words.Errorf("a %s cannot have a due date: only open items can", i.Kind)
 	case strings.ContainsAny(i.By, "\n\r") || strings.TrimSpace(i.By) != i.By || len(i.By) > 200:
-		return fmt.Errorf("invalid name %q in by: use one line of at most 200 bytes", i.By)
+		return words.Errorf("invalid name %q in by: use one line of at most 200 bytes", i.By)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (i Item) CheckContent() error {
 // CheckScope returns an error if the name of a scope is invalid.
 func CheckScope(name string) error {
 	if !isScope(name) {
-		return fmt.Errorf("invalid scope %q: use lower-case letters, digits, - and _, such as %s", name, Personal)
+		return words.Errorf("invalid scope %q: use lower-case letters, digits, - and _, such as %s", name, Personal)
 	}
 	return nil
 }
