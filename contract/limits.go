@@ -24,6 +24,9 @@ const (
 	MaxEffects = 4096
 	// MaxBlobs is the largest number of files that one effect names.
 	MaxBlobs = 32
+	// MaxImageSide is the longest side of an image in a request to a model, in pixels:
+	// providers scale larger ones down, and charge for them.
+	MaxImageSide = 1568
 	// MaxBlobChunk is the most bytes of a file in one message, in either direction.
 	MaxBlobChunk = 1 << 20
 )

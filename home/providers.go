@@ -40,6 +40,9 @@ func withProviders(builtins []manifests.Entry, c *config.Config) []manifests.Ent
 		if p.BaseURL != "" {
 			i.Config["base_url"] = p.BaseURL
 		}
+		if len(p.Vision) > 0 {
+			i.Config["vision"] = p.Vision
+		}
 		if i.Config["model"] = ""; len(i.Models) > 0 {
 			i.Config["model"] = i.Models[0]
 		}

@@ -14,7 +14,8 @@ func (m *Manifest) Spec() kernel.Spec {
 		Provides: m.provides(), Agent: m.agent(),
 		Permissions: kernel.Permissions{
 			Publish: m.Permissions.Publish, Effects: m.Permissions.Effects, Tools: m.Permissions.Tools,
-			Models: m.Permissions.Models, Presence: m.Permissions.Presence, Blobs: m.Permissions.Blobs,
+			Models: m.Permissions.Models, Presence: m.Permissions.Presence,
+			Blobs:    m.Permissions.Blobs || m.Agent != nil, // an agent reads what came with its inputs
 			Sessions: m.Permissions.Sessions, Admin: m.Permissions.Admin,
 		},
 	}

@@ -127,7 +127,7 @@ func (x Outcome_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Outcome_Kind.Descriptor instead.
 func (Outcome_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{23, 0}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{24, 0}
 }
 
 // Event is one immutable fact. The kernel assigns seq, id, source,
@@ -1094,7 +1094,8 @@ type Entry struct {
 	Preamble string `protobuf:"bytes,16,opt,name=preamble,proto3" json:"preamble,omitempty"`
 	// The author of an input that a person only passed on; see UserMessage in
 	// topics.go. A model is shown such a text as data.
-	ForwardedFrom string `protobuf:"bytes,17,opt,name=forwarded_from,json=forwardedFrom,proto3" json:"forwarded_from,omitempty"`
+	ForwardedFrom string        `protobuf:"bytes,17,opt,name=forwarded_from,json=forwardedFrom,proto3" json:"forwarded_from,omitempty"`
+	Attachments   []*Attachment `protobuf:"bytes,18,rep,name=attachments,proto3" json:"attachments,omitempty"` // of an input: the files that came with it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1248,6 +1249,90 @@ func (x *Entry) GetForwardedFrom() string {
 	return ""
 }
 
+func (x *Entry) GetAttachments() []*Attachment {
+	if x != nil {
+		return x.Attachments
+	}
+	return nil
+}
+
+// Attachment is a part of a message other than its text; see Attachment in topics.go.
+type Attachment struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Blob          string                 `protobuf:"bytes,3,opt,name=blob,proto3" json:"blob,omitempty"`
+	Mime          string                 `protobuf:"bytes,4,opt,name=mime,proto3" json:"mime,omitempty"`
+	Size          int64                  `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attachment) Reset() {
+	*x = Attachment{}
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attachment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attachment) ProtoMessage() {}
+
+func (x *Attachment) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
+func (*Attachment) Descriptor() ([]byte, []int) {
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Attachment) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Attachment) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Attachment) GetBlob() string {
+	if x != nil {
+		return x.Blob
+	}
+	return ""
+}
+
+func (x *Attachment) GetMime() string {
+	if x != nil {
+		return x.Mime
+	}
+	return ""
+}
+
+func (x *Attachment) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 // Call is a tool call as the model asked for it, and as the kernel stored it.
 type Call struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1262,7 +1347,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[10]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1359,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[10]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1372,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{10}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Call) GetCallId() string {
@@ -1341,7 +1426,7 @@ type Steer struct {
 
 func (x *Steer) Reset() {
 	*x = Steer{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[11]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1438,7 @@ func (x *Steer) String() string {
 func (*Steer) ProtoMessage() {}
 
 func (x *Steer) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[11]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1451,7 @@ func (x *Steer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Steer.ProtoReflect.Descriptor instead.
 func (*Steer) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{11}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Steer) GetSession() string {
@@ -1401,7 +1486,7 @@ type TurnCancel struct {
 
 func (x *TurnCancel) Reset() {
 	*x = TurnCancel{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[12]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1413,7 +1498,7 @@ func (x *TurnCancel) String() string {
 func (*TurnCancel) ProtoMessage() {}
 
 func (x *TurnCancel) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[12]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1426,7 +1511,7 @@ func (x *TurnCancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnCancel.ProtoReflect.Descriptor instead.
 func (*TurnCancel) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{12}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TurnCancel) GetSession() string {
@@ -1476,7 +1561,7 @@ type SessionIdle struct {
 
 func (x *SessionIdle) Reset() {
 	*x = SessionIdle{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1573,7 @@ func (x *SessionIdle) String() string {
 func (*SessionIdle) ProtoMessage() {}
 
 func (x *SessionIdle) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +1586,7 @@ func (x *SessionIdle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionIdle.ProtoReflect.Descriptor instead.
 func (*SessionIdle) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{13}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SessionIdle) GetSession() string {
@@ -1524,7 +1609,7 @@ type Withdraw struct {
 
 func (x *Withdraw) Reset() {
 	*x = Withdraw{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1621,7 @@ func (x *Withdraw) String() string {
 func (*Withdraw) ProtoMessage() {}
 
 func (x *Withdraw) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1634,7 @@ func (x *Withdraw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdraw.ProtoReflect.Descriptor instead.
 func (*Withdraw) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{14}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Withdraw) GetEventId() string {
@@ -1578,7 +1663,7 @@ type Receipt struct {
 
 func (x *Receipt) Reset() {
 	*x = Receipt{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1590,7 +1675,7 @@ func (x *Receipt) String() string {
 func (*Receipt) ProtoMessage() {}
 
 func (x *Receipt) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1603,7 +1688,7 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
 func (*Receipt) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{15}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Receipt) GetProviderId() string {
@@ -1641,7 +1726,7 @@ type CallTool struct {
 
 func (x *CallTool) Reset() {
 	*x = CallTool{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1738,7 @@ func (x *CallTool) String() string {
 func (*CallTool) ProtoMessage() {}
 
 func (x *CallTool) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1751,7 @@ func (x *CallTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallTool.ProtoReflect.Descriptor instead.
 func (*CallTool) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CallTool) GetId() string {
@@ -1711,7 +1796,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +1808,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +1821,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Commit) GetId() string {
@@ -1772,7 +1857,7 @@ type CommitReceipt struct {
 
 func (x *CommitReceipt) Reset() {
 	*x = CommitReceipt{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +1869,7 @@ func (x *CommitReceipt) String() string {
 func (*CommitReceipt) ProtoMessage() {}
 
 func (x *CommitReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +1882,7 @@ func (x *CommitReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitReceipt.ProtoReflect.Descriptor instead.
 func (*CommitReceipt) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CommitReceipt) GetResults() []*EffectResult {
@@ -1837,7 +1922,7 @@ type EffectResult struct {
 
 func (x *EffectResult) Reset() {
 	*x = EffectResult{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +1934,7 @@ func (x *EffectResult) String() string {
 func (*EffectResult) ProtoMessage() {}
 
 func (x *EffectResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +1947,7 @@ func (x *EffectResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectResult.ProtoReflect.Descriptor instead.
 func (*EffectResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *EffectResult) GetEventId() string {
@@ -1946,7 +2031,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2043,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2056,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Error) GetCode() int32 {
@@ -2009,7 +2094,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2106,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2119,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Delivery) GetToken() string {
@@ -2115,7 +2200,7 @@ type TurnContext struct {
 
 func (x *TurnContext) Reset() {
 	*x = TurnContext{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2212,7 @@ func (x *TurnContext) String() string {
 func (*TurnContext) ProtoMessage() {}
 
 func (x *TurnContext) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2225,7 @@ func (x *TurnContext) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnContext.ProtoReflect.Descriptor instead.
 func (*TurnContext) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{22}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TurnContext) GetSession() string {
@@ -2269,7 +2354,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[23]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2366,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[23]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2379,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{23}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Outcome) GetToken() string {
@@ -2420,7 +2505,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12!\n" +
 	"\fexpected_seq\x18\x02 \x01(\x03R\vexpectedSeq\x123\n" +
 	"\aentries\x18\x03 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\x12\x14\n" +
-	"\x05blobs\x18\x04 \x03(\tR\x05blobs\"\xcd\x03\n" +
+	"\x05blobs\x18\x04 \x03(\tR\x05blobs\"\x8f\x04\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
@@ -2440,7 +2525,15 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x06covers\x18\x0e \x01(\x03R\x06covers\x12\x16\n" +
 	"\x06thread\x18\x0f \x01(\tR\x06thread\x12\x1a\n" +
 	"\bpreamble\x18\x10 \x01(\tR\bpreamble\x12%\n" +
-	"\x0eforwarded_from\x18\x11 \x01(\tR\rforwardedFrom\"\x88\x01\n" +
+	"\x0eforwarded_from\x18\x11 \x01(\tR\rforwardedFrom\x12@\n" +
+	"\vattachments\x18\x12 \x03(\v2\x1e.switchboard.bus.v1.AttachmentR\vattachments\"p\n" +
+	"\n" +
+	"Attachment\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04blob\x18\x03 \x01(\tR\x04blob\x12\x12\n" +
+	"\x04mime\x18\x04 \x01(\tR\x04mime\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x03R\x04size\"\x88\x01\n" +
 	"\x04Call\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1f\n" +
 	"\vprovider_id\x18\x02 \x01(\tR\n" +
@@ -2554,7 +2647,7 @@ func file_switchboard_bus_v1_bus_proto_rawDescGZIP() []byte {
 }
 
 var file_switchboard_bus_v1_bus_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_switchboard_bus_v1_bus_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_switchboard_bus_v1_bus_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_switchboard_bus_v1_bus_proto_goTypes = []any{
 	(Outbound_Kind)(0),    // 0: switchboard.bus.v1.Outbound.Kind
 	(Outcome_Kind)(0),     // 1: switchboard.bus.v1.Outcome.Kind
@@ -2568,20 +2661,21 @@ var file_switchboard_bus_v1_bus_proto_goTypes = []any{
 	(*Input)(nil),         // 9: switchboard.bus.v1.Input
 	(*Append)(nil),        // 10: switchboard.bus.v1.Append
 	(*Entry)(nil),         // 11: switchboard.bus.v1.Entry
-	(*Call)(nil),          // 12: switchboard.bus.v1.Call
-	(*Steer)(nil),         // 13: switchboard.bus.v1.Steer
-	(*TurnCancel)(nil),    // 14: switchboard.bus.v1.TurnCancel
-	(*SessionIdle)(nil),   // 15: switchboard.bus.v1.SessionIdle
-	(*Withdraw)(nil),      // 16: switchboard.bus.v1.Withdraw
-	(*Receipt)(nil),       // 17: switchboard.bus.v1.Receipt
-	(*CallTool)(nil),      // 18: switchboard.bus.v1.CallTool
-	(*Commit)(nil),        // 19: switchboard.bus.v1.Commit
-	(*CommitReceipt)(nil), // 20: switchboard.bus.v1.CommitReceipt
-	(*EffectResult)(nil),  // 21: switchboard.bus.v1.EffectResult
-	(*Error)(nil),         // 22: switchboard.bus.v1.Error
-	(*Delivery)(nil),      // 23: switchboard.bus.v1.Delivery
-	(*TurnContext)(nil),   // 24: switchboard.bus.v1.TurnContext
-	(*Outcome)(nil),       // 25: switchboard.bus.v1.Outcome
+	(*Attachment)(nil),    // 12: switchboard.bus.v1.Attachment
+	(*Call)(nil),          // 13: switchboard.bus.v1.Call
+	(*Steer)(nil),         // 14: switchboard.bus.v1.Steer
+	(*TurnCancel)(nil),    // 15: switchboard.bus.v1.TurnCancel
+	(*SessionIdle)(nil),   // 16: switchboard.bus.v1.SessionIdle
+	(*Withdraw)(nil),      // 17: switchboard.bus.v1.Withdraw
+	(*Receipt)(nil),       // 18: switchboard.bus.v1.Receipt
+	(*CallTool)(nil),      // 19: switchboard.bus.v1.CallTool
+	(*Commit)(nil),        // 20: switchboard.bus.v1.Commit
+	(*CommitReceipt)(nil), // 21: switchboard.bus.v1.CommitReceipt
+	(*EffectResult)(nil),  // 22: switchboard.bus.v1.EffectResult
+	(*Error)(nil),         // 23: switchboard.bus.v1.Error
+	(*Delivery)(nil),      // 24: switchboard.bus.v1.Delivery
+	(*TurnContext)(nil),   // 25: switchboard.bus.v1.TurnContext
+	(*Outcome)(nil),       // 26: switchboard.bus.v1.Outcome
 }
 var file_switchboard_bus_v1_bus_proto_depIdxs = []int32{
 	4,  // 0: switchboard.bus.v1.Effect.publish:type_name -> switchboard.bus.v1.Publish
@@ -2590,30 +2684,31 @@ var file_switchboard_bus_v1_bus_proto_depIdxs = []int32{
 	7,  // 3: switchboard.bus.v1.Effect.session_ensure:type_name -> switchboard.bus.v1.SessionEnsure
 	9,  // 4: switchboard.bus.v1.Effect.input:type_name -> switchboard.bus.v1.Input
 	10, // 5: switchboard.bus.v1.Effect.append:type_name -> switchboard.bus.v1.Append
-	13, // 6: switchboard.bus.v1.Effect.steer:type_name -> switchboard.bus.v1.Steer
-	14, // 7: switchboard.bus.v1.Effect.turn_cancel:type_name -> switchboard.bus.v1.TurnCancel
-	16, // 8: switchboard.bus.v1.Effect.withdraw:type_name -> switchboard.bus.v1.Withdraw
-	17, // 9: switchboard.bus.v1.Effect.receipt:type_name -> switchboard.bus.v1.Receipt
-	15, // 10: switchboard.bus.v1.Effect.session_idle:type_name -> switchboard.bus.v1.SessionIdle
-	18, // 11: switchboard.bus.v1.Effect.call:type_name -> switchboard.bus.v1.CallTool
+	14, // 6: switchboard.bus.v1.Effect.steer:type_name -> switchboard.bus.v1.Steer
+	15, // 7: switchboard.bus.v1.Effect.turn_cancel:type_name -> switchboard.bus.v1.TurnCancel
+	17, // 8: switchboard.bus.v1.Effect.withdraw:type_name -> switchboard.bus.v1.Withdraw
+	18, // 9: switchboard.bus.v1.Effect.receipt:type_name -> switchboard.bus.v1.Receipt
+	16, // 10: switchboard.bus.v1.Effect.session_idle:type_name -> switchboard.bus.v1.SessionIdle
+	19, // 11: switchboard.bus.v1.Effect.call:type_name -> switchboard.bus.v1.CallTool
 	8,  // 12: switchboard.bus.v1.SessionEnsure.outbound:type_name -> switchboard.bus.v1.Outbound
 	0,  // 13: switchboard.bus.v1.Outbound.kind:type_name -> switchboard.bus.v1.Outbound.Kind
 	11, // 14: switchboard.bus.v1.Append.entries:type_name -> switchboard.bus.v1.Entry
-	12, // 15: switchboard.bus.v1.Entry.calls:type_name -> switchboard.bus.v1.Call
-	3,  // 16: switchboard.bus.v1.Commit.effects:type_name -> switchboard.bus.v1.Effect
-	21, // 17: switchboard.bus.v1.CommitReceipt.results:type_name -> switchboard.bus.v1.EffectResult
-	22, // 18: switchboard.bus.v1.CommitReceipt.error:type_name -> switchboard.bus.v1.Error
-	12, // 19: switchboard.bus.v1.EffectResult.calls:type_name -> switchboard.bus.v1.Call
-	24, // 20: switchboard.bus.v1.EffectResult.turn:type_name -> switchboard.bus.v1.TurnContext
-	2,  // 21: switchboard.bus.v1.Delivery.event:type_name -> switchboard.bus.v1.Event
-	24, // 22: switchboard.bus.v1.Delivery.turn:type_name -> switchboard.bus.v1.TurnContext
-	1,  // 23: switchboard.bus.v1.Outcome.kind:type_name -> switchboard.bus.v1.Outcome.Kind
-	3,  // 24: switchboard.bus.v1.Outcome.effects:type_name -> switchboard.bus.v1.Effect
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	13, // 15: switchboard.bus.v1.Entry.calls:type_name -> switchboard.bus.v1.Call
+	12, // 16: switchboard.bus.v1.Entry.attachments:type_name -> switchboard.bus.v1.Attachment
+	3,  // 17: switchboard.bus.v1.Commit.effects:type_name -> switchboard.bus.v1.Effect
+	22, // 18: switchboard.bus.v1.CommitReceipt.results:type_name -> switchboard.bus.v1.EffectResult
+	23, // 19: switchboard.bus.v1.CommitReceipt.error:type_name -> switchboard.bus.v1.Error
+	13, // 20: switchboard.bus.v1.EffectResult.calls:type_name -> switchboard.bus.v1.Call
+	25, // 21: switchboard.bus.v1.EffectResult.turn:type_name -> switchboard.bus.v1.TurnContext
+	2,  // 22: switchboard.bus.v1.Delivery.event:type_name -> switchboard.bus.v1.Event
+	25, // 23: switchboard.bus.v1.Delivery.turn:type_name -> switchboard.bus.v1.TurnContext
+	1,  // 24: switchboard.bus.v1.Outcome.kind:type_name -> switchboard.bus.v1.Outcome.Kind
+	3,  // 25: switchboard.bus.v1.Outcome.effects:type_name -> switchboard.bus.v1.Effect
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_bus_v1_bus_proto_init() }
@@ -2643,7 +2738,7 @@ func file_switchboard_bus_v1_bus_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_bus_v1_bus_proto_rawDesc), len(file_switchboard_bus_v1_bus_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

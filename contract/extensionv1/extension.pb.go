@@ -1379,6 +1379,7 @@ type Message struct {
 	Calls         []*busv1.Call          `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`                 // of an assistant
 	CallId        string                 `protobuf:"bytes,4,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"` // of a tool
 	Name          string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`                   // of a tool
+	Images        []*Image               `protobuf:"bytes,6,rep,name=images,proto3" json:"images,omitempty"`               // of a user: shown after the content
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1448,6 +1449,67 @@ func (x *Message) GetName() string {
 	return ""
 }
 
+func (x *Message) GetImages() []*Image {
+	if x != nil {
+		return x.Images
+	}
+	return nil
+}
+
+// Image is a picture for a model that can see. A provider whose model cannot says so in
+// a sentence to the model.
+type Image struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mime          string                 `protobuf:"bytes,1,opt,name=mime,proto3" json:"mime,omitempty"` // image/jpeg or image/png
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"` // at most 1,568 pixels long, see contract.MaxImageSide
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Image) Reset() {
+	*x = Image{}
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Image) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Image) ProtoMessage() {}
+
+func (x *Image) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Image.ProtoReflect.Descriptor instead.
+func (*Image) Descriptor() ([]byte, []int) {
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Image) GetMime() string {
+	if x != nil {
+		return x.Mime
+	}
+	return ""
+}
+
+func (x *Image) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // Delta is a piece of an answer: text as it arrives, each call when it is complete,
 // and at the end the usage and the finish reason.
 type Delta struct {
@@ -1467,7 +1529,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1541,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1554,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Delta) GetText() string {
@@ -1548,7 +1610,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1622,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1635,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -1611,7 +1673,7 @@ type DraftUpdate struct {
 
 func (x *DraftUpdate) Reset() {
 	*x = DraftUpdate{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +1685,7 @@ func (x *DraftUpdate) String() string {
 func (*DraftUpdate) ProtoMessage() {}
 
 func (x *DraftUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +1698,7 @@ func (x *DraftUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DraftUpdate.ProtoReflect.Descriptor instead.
 func (*DraftUpdate) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DraftUpdate) GetConversation() string {
@@ -1689,7 +1751,7 @@ type DraftResponse struct {
 
 func (x *DraftResponse) Reset() {
 	*x = DraftResponse{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[20]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +1763,7 @@ func (x *DraftResponse) String() string {
 func (*DraftResponse) ProtoMessage() {}
 
 func (x *DraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[20]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +1776,7 @@ func (x *DraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DraftResponse.ProtoReflect.Descriptor instead.
 func (*DraftResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{21}
 }
 
 var File_switchboard_extension_v1_extension_proto protoreflect.FileDescriptor
@@ -1846,13 +1908,17 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"max_tokens\x18\x04 \x01(\x03R\tmaxTokens\x12\x14\n" +
 	"\x05agent\x18\x05 \x01(\tR\x05agent\x12\x18\n" +
 	"\asession\x18\x06 \x01(\tR\asession\x12\x18\n" +
-	"\apurpose\x18\a \x01(\tR\apurpose\"\x94\x01\n" +
+	"\apurpose\x18\a \x01(\tR\apurpose\"\xcd\x01\n" +
 	"\aMessage\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12.\n" +
 	"\x05calls\x18\x03 \x03(\v2\x18.switchboard.bus.v1.CallR\x05calls\x12\x17\n" +
 	"\acall_id\x18\x04 \x01(\tR\x06callId\x12\x12\n" +
-	"\x04name\x18\x05 \x01(\tR\x04name\"\xc8\x01\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x127\n" +
+	"\x06images\x18\x06 \x03(\v2\x1f.switchboard.extension.v1.ImageR\x06images\"/\n" +
+	"\x05Image\x12\x12\n" +
+	"\x04mime\x18\x01 \x01(\tR\x04mime\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xc8\x01\n" +
 	"\x05Delta\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12,\n" +
 	"\x04call\x18\x02 \x01(\v2\x18.switchboard.bus.v1.CallR\x04call\x125\n" +
@@ -1900,7 +1966,7 @@ func file_switchboard_extension_v1_extension_proto_rawDescGZIP() []byte {
 }
 
 var file_switchboard_extension_v1_extension_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_switchboard_extension_v1_extension_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_switchboard_extension_v1_extension_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_switchboard_extension_v1_extension_proto_goTypes = []any{
 	(Readiness_State)(0),     // 0: switchboard.extension.v1.Readiness.State
 	(*DescribeRequest)(nil),  // 1: switchboard.extension.v1.DescribeRequest
@@ -1920,52 +1986,54 @@ var file_switchboard_extension_v1_extension_proto_goTypes = []any{
 	(*CallResult)(nil),       // 15: switchboard.extension.v1.CallResult
 	(*CompleteRequest)(nil),  // 16: switchboard.extension.v1.CompleteRequest
 	(*Message)(nil),          // 17: switchboard.extension.v1.Message
-	(*Delta)(nil),            // 18: switchboard.extension.v1.Delta
-	(*Usage)(nil),            // 19: switchboard.extension.v1.Usage
-	(*DraftUpdate)(nil),      // 20: switchboard.extension.v1.DraftUpdate
-	(*DraftResponse)(nil),    // 21: switchboard.extension.v1.DraftResponse
-	nil,                      // 22: switchboard.extension.v1.InitRequest.SecretsEntry
-	(*busv1.Delivery)(nil),   // 23: switchboard.bus.v1.Delivery
-	(*busv1.Outcome)(nil),    // 24: switchboard.bus.v1.Outcome
-	(*busv1.Effect)(nil),     // 25: switchboard.bus.v1.Effect
-	(*busv1.Call)(nil),       // 26: switchboard.bus.v1.Call
+	(*Image)(nil),            // 18: switchboard.extension.v1.Image
+	(*Delta)(nil),            // 19: switchboard.extension.v1.Delta
+	(*Usage)(nil),            // 20: switchboard.extension.v1.Usage
+	(*DraftUpdate)(nil),      // 21: switchboard.extension.v1.DraftUpdate
+	(*DraftResponse)(nil),    // 22: switchboard.extension.v1.DraftResponse
+	nil,                      // 23: switchboard.extension.v1.InitRequest.SecretsEntry
+	(*busv1.Delivery)(nil),   // 24: switchboard.bus.v1.Delivery
+	(*busv1.Outcome)(nil),    // 25: switchboard.bus.v1.Outcome
+	(*busv1.Effect)(nil),     // 26: switchboard.bus.v1.Effect
+	(*busv1.Call)(nil),       // 27: switchboard.bus.v1.Call
 }
 var file_switchboard_extension_v1_extension_proto_depIdxs = []int32{
 	3,  // 0: switchboard.extension.v1.Description.tools:type_name -> switchboard.extension.v1.Tool
-	22, // 1: switchboard.extension.v1.InitRequest.secrets:type_name -> switchboard.extension.v1.InitRequest.SecretsEntry
+	23, // 1: switchboard.extension.v1.InitRequest.secrets:type_name -> switchboard.extension.v1.InitRequest.SecretsEntry
 	5,  // 2: switchboard.extension.v1.InitRequest.agent:type_name -> switchboard.extension.v1.AgentSpec
 	8,  // 3: switchboard.extension.v1.InitResponse.readiness:type_name -> switchboard.extension.v1.Readiness
 	0,  // 4: switchboard.extension.v1.Readiness.state:type_name -> switchboard.extension.v1.Readiness.State
-	23, // 5: switchboard.extension.v1.DeliverFrame.deliveries:type_name -> switchboard.bus.v1.Delivery
-	24, // 6: switchboard.extension.v1.OutcomeFrame.outcomes:type_name -> switchboard.bus.v1.Outcome
+	24, // 5: switchboard.extension.v1.DeliverFrame.deliveries:type_name -> switchboard.bus.v1.Delivery
+	25, // 6: switchboard.extension.v1.OutcomeFrame.outcomes:type_name -> switchboard.bus.v1.Outcome
 	14, // 7: switchboard.extension.v1.CallRequest.principal:type_name -> switchboard.extension.v1.Principal
-	25, // 8: switchboard.extension.v1.CallResult.effects:type_name -> switchboard.bus.v1.Effect
+	26, // 8: switchboard.extension.v1.CallResult.effects:type_name -> switchboard.bus.v1.Effect
 	17, // 9: switchboard.extension.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
 	3,  // 10: switchboard.extension.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
-	26, // 11: switchboard.extension.v1.Message.calls:type_name -> switchboard.bus.v1.Call
-	26, // 12: switchboard.extension.v1.Delta.call:type_name -> switchboard.bus.v1.Call
-	19, // 13: switchboard.extension.v1.Delta.usage:type_name -> switchboard.extension.v1.Usage
-	1,  // 14: switchboard.extension.v1.Extension.Describe:input_type -> switchboard.extension.v1.DescribeRequest
-	4,  // 15: switchboard.extension.v1.Extension.Init:input_type -> switchboard.extension.v1.InitRequest
-	7,  // 16: switchboard.extension.v1.Extension.Health:input_type -> switchboard.extension.v1.HealthRequest
-	9,  // 17: switchboard.extension.v1.Extension.Shutdown:input_type -> switchboard.extension.v1.ShutdownRequest
-	11, // 18: switchboard.extension.v1.Events.Deliver:input_type -> switchboard.extension.v1.DeliverFrame
-	13, // 19: switchboard.extension.v1.Tools.Call:input_type -> switchboard.extension.v1.CallRequest
-	16, // 20: switchboard.extension.v1.Models.Complete:input_type -> switchboard.extension.v1.CompleteRequest
-	20, // 21: switchboard.extension.v1.Drafts.Draft:input_type -> switchboard.extension.v1.DraftUpdate
-	2,  // 22: switchboard.extension.v1.Extension.Describe:output_type -> switchboard.extension.v1.Description
-	6,  // 23: switchboard.extension.v1.Extension.Init:output_type -> switchboard.extension.v1.InitResponse
-	8,  // 24: switchboard.extension.v1.Extension.Health:output_type -> switchboard.extension.v1.Readiness
-	10, // 25: switchboard.extension.v1.Extension.Shutdown:output_type -> switchboard.extension.v1.ShutdownResponse
-	12, // 26: switchboard.extension.v1.Events.Deliver:output_type -> switchboard.extension.v1.OutcomeFrame
-	15, // 27: switchboard.extension.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
-	18, // 28: switchboard.extension.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
-	21, // 29: switchboard.extension.v1.Drafts.Draft:output_type -> switchboard.extension.v1.DraftResponse
-	22, // [22:30] is the sub-list for method output_type
-	14, // [14:22] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	27, // 11: switchboard.extension.v1.Message.calls:type_name -> switchboard.bus.v1.Call
+	18, // 12: switchboard.extension.v1.Message.images:type_name -> switchboard.extension.v1.Image
+	27, // 13: switchboard.extension.v1.Delta.call:type_name -> switchboard.bus.v1.Call
+	20, // 14: switchboard.extension.v1.Delta.usage:type_name -> switchboard.extension.v1.Usage
+	1,  // 15: switchboard.extension.v1.Extension.Describe:input_type -> switchboard.extension.v1.DescribeRequest
+	4,  // 16: switchboard.extension.v1.Extension.Init:input_type -> switchboard.extension.v1.InitRequest
+	7,  // 17: switchboard.extension.v1.Extension.Health:input_type -> switchboard.extension.v1.HealthRequest
+	9,  // 18: switchboard.extension.v1.Extension.Shutdown:input_type -> switchboard.extension.v1.ShutdownRequest
+	11, // 19: switchboard.extension.v1.Events.Deliver:input_type -> switchboard.extension.v1.DeliverFrame
+	13, // 20: switchboard.extension.v1.Tools.Call:input_type -> switchboard.extension.v1.CallRequest
+	16, // 21: switchboard.extension.v1.Models.Complete:input_type -> switchboard.extension.v1.CompleteRequest
+	21, // 22: switchboard.extension.v1.Drafts.Draft:input_type -> switchboard.extension.v1.DraftUpdate
+	2,  // 23: switchboard.extension.v1.Extension.Describe:output_type -> switchboard.extension.v1.Description
+	6,  // 24: switchboard.extension.v1.Extension.Init:output_type -> switchboard.extension.v1.InitResponse
+	8,  // 25: switchboard.extension.v1.Extension.Health:output_type -> switchboard.extension.v1.Readiness
+	10, // 26: switchboard.extension.v1.Extension.Shutdown:output_type -> switchboard.extension.v1.ShutdownResponse
+	12, // 27: switchboard.extension.v1.Events.Deliver:output_type -> switchboard.extension.v1.OutcomeFrame
+	15, // 28: switchboard.extension.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
+	19, // 29: switchboard.extension.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
+	22, // 30: switchboard.extension.v1.Drafts.Draft:output_type -> switchboard.extension.v1.DraftResponse
+	23, // [23:31] is the sub-list for method output_type
+	15, // [15:23] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_extension_v1_extension_proto_init() }
@@ -1979,7 +2047,7 @@ func file_switchboard_extension_v1_extension_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_extension_v1_extension_proto_rawDesc), len(file_switchboard_extension_v1_extension_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

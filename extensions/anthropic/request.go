@@ -39,7 +39,7 @@ type message struct {
 	Content []block `json:"content"`
 }
 
-// block is a part of a message: text, tool_use or tool_result.
+// block is a part of a message: text, image, tool_use or tool_result.
 type block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`
@@ -48,7 +48,15 @@ type block struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 	ToolUseID string          `json:"tool_use_id,omitempty"`
 	Content   string          `json:"content,omitempty"`
+	Source    *source         `json:"source,omitempty"`
 	Cache     *cacheControl   `json:"cache_control,omitempty"`
+}
+
+// source is the picture of an image block.
+type source struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      []byte `json:"data"` // base64
 }
 
 type tool struct {
@@ -116,6 +124,9 @@ func (r *request) add(dialog []modelapi.Message) {
 				text = noText
 			}
 			r.say(modelapi.RoleUser, block{Type: "text", Text: text})
+			for _, image := range m.Images {
+				r.say(modelapi.RoleUser, block{Type: "image", Source: &source{"base64", image.MIME, image.Data}})
+			}
 		}
 	}
 	if n := len(r.Messages); n == 0 || r.Messages[n-1].Role != modelapi.RoleUser {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -32,6 +33,9 @@ func (e *encoder) encode(r *sdk.CompleteRequest, model string, own bool) ([]byte
 	size := len(tools) + 256
 	for i := range messages {
 		size += len(messages[i].Text) + len(messages[i].Text)/16 + 64
+		for _, image := range messages[i].Images {
+			size += base64.StdEncoding.EncodedLen(len(image.Data)) + 96
+		}
 	}
 	b := append(make([]byte, 0, size), `{"model":`...)
 	b = appendString(b, model)
@@ -70,7 +74,10 @@ func isReasoning(model string) bool {
 func appendMessage(b []byte, m *modelapi.Message) []byte {
 	b = append(b, `{"role":`...)
 	b = appendString(b, m.Role)
-	if m.Text != "" {
+	switch {
+	case len(m.Images) > 0:
+		b = appendParts(append(b, `,"content":`...), m)
+	case m.Text != "":
 		b = append(b, `,"content":`...)
 		b = appendString(b, m.Text)
 	}
@@ -94,6 +101,19 @@ func appendMessage(b []byte, m *modelapi.Message) []byte {
 		b = appendString(b, m.CallID)
 	}
 	return append(b, '}')
+}
+
+// appendParts appends the text and the images of a message as parts.
+func appendParts(b []byte, m *modelapi.Message) []byte {
+	b = append(b, `[{"type":"text","text":`...)
+	b = appendString(b, m.Text)
+	for _, image := range m.Images {
+		b = append(b, `},{"type":"image_url","image_url":{"url":"data:`...)
+		b = append(append(b, image.MIME...), `;base64,`...)
+		b = base64.StdEncoding.AppendEncode(b, image.Data)
+		b = append(b, `"}`...)
+	}
+	return append(b, `}]`...)
 }
 
 // appendString appends valid text as a JSON string.

@@ -190,6 +190,7 @@ var checks = func() strictyaml.Checks {
 	}
 	all["key_name"] = checkKeyName
 	all["base_url"] = checkBaseURL
+	all["vision"] = checkVision
 	all["time_of_day"] = func(s string) *strictyaml.Fault {
 		if _, err := time.Parse(TimeOfDay, s); err != nil {
 			return strictyaml.Faultf("%q is not a time of day: write hours and minutes, such as 03:30", s)

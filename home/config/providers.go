@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +22,9 @@ type Provider struct {
 	Price   *Price  `yaml:"price"`                                 // of models without one; nil: the list price
 	// Context is the context window of models without one, in tokens; 0: the server is asked.
 	Context int64 `yaml:"context" min:"1000" max:"100000000"`
+	// Vision are patterns of the names of the models that can see images, or "none";
+	// empty: it is decided by well-known names.
+	Vision []string `yaml:"vision" check:"vision" unique:"-"`
 }
 
 // Model is a model of a provider. The file may give just its name.
@@ -105,6 +109,15 @@ func checkBaseURL(s string) *strictyaml.Fault {
 		return strictyaml.Faultf("must not hold a user or a password: put the key in secrets.env and its name in key")
 	case u.RawQuery != "" || u.Fragment != "":
 		return strictyaml.Faultf("must not have a ? or a #: write the address only, such as https://example.org/v1")
+	}
+	return nil
+}
+
+// checkVision checks a pattern of names of models that can see.
+func checkVision(s string) *strictyaml.Fault {
+	if _, err := path.Match(s, ""); err != nil || s == "" {
+		return strictyaml.Faultf("%q is not a pattern: write the name of a model that can see images, such as llava*, "+
+			"\"*\" for all, or none", s)
 	}
 	return nil
 }

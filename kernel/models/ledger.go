@@ -206,7 +206,7 @@ func cost(dir *directory.Snapshot, u contract.ModelUsage) int64 {
 		float64(u.OutputTokens)*float64(p.Output)) / 1e6))
 }
 
-// Drop ends a completion that cost nothing.
+// Drop ends a completion that cost nothing; after Spent it does nothing.
 func (c *Completion) Drop() {
 	if c == nil {
 		return

@@ -122,9 +122,8 @@ func (r *Router) attempt(ctx context.Context, o Order, emit Emit) (retry, ended 
 		began, err := r.try(ctx, o, c, emit)
 		refused := (*LimitError)(nil)
 		switch {
-		case err == nil || began || ctx.Err() != nil:
-			return false, false, err
-		case errors.Is(err, contract.ErrStale), errors.As(err, &refused) && refused.EveryModel:
+		case err == nil || began || ctx.Err() != nil, errors.Is(err, contract.ErrStale),
+			errors.As(err, &refused) && refused.EveryModel:
 			return false, false, err
 		case refused != nil:
 		case errors.Is(err, contract.ErrGone), errors.Is(err, ErrNotRunning):
@@ -140,15 +139,15 @@ func (r *Router) attempt(ctx context.Context, o Order, emit Emit) (retry, ended 
 // try completes with one candidate as soon as there is a slot, and records the cost.
 func (r *Router) try(ctx context.Context, o Order, candidate string, emit Emit) (began bool, err error) {
 	extension, _, _ := strings.Cut(candidate, "/")
-	size := estimateTokens(proto.Size(o.Request))
+	size := requestTokens(o.Request)
 	bill, err := r.Ledger.Begin(o.Request.GetAgent(), candidate, size)
 	if err != nil {
 		return false, err // no need to wait for a slot
 	}
+	defer bill.Drop() // unless it is spent
 	key := cmp.Or(o.Request.GetSession(), o.Request.GetAgent())
 	release, err := r.Slots.Acquire(ctx, key, r.Directory.Current().Completions)
 	if err != nil {
-		bill.Drop()
 		return false, err
 	}
 	defer release()
@@ -162,12 +161,26 @@ func (r *Router) try(ctx context.Context, o Order, candidate string, emit Emit) 
 	})
 	used, ok := m.cost(ctx, fallback(r.Directory.Current(), candidate), size, err)
 	if !ok {
-		bill.Drop()
 		return m.began, err
 	}
 	used.Agent, used.Session, used.Purpose = o.Request.GetAgent(), o.Request.GetSession(), o.Request.GetPurpose()
 	bill.Spent(o.Cause, used)
 	return m.began, err
+}
+
+// imageTokens is the estimate for an image: about what providers count for one of
+// contract.MaxImageSide.
+const imageTokens = 1600
+
+// requestTokens estimates the tokens of a request.
+func requestTokens(r *extensionv1.CompleteRequest) int64 {
+	size := proto.Size(r)
+	for _, m := range r.GetMessages() {
+		for _, i := range m.GetImages() {
+			size += imageTokens*bytesPerToken - len(i.GetData())
+		}
+	}
+	return estimateTokens(size)
 }
 
 // meter measures the cost of one completion.

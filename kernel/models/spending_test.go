@@ -60,6 +60,25 @@ func spend(w *kerneltest.World, limits map[string]int64, r remote, orders ...fun
 	return recorded
 }
 
+// An image is not counted by its bytes.
+func TestImagesAreEstimatedByTheirNumber(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		image := &extensionv1.Image{Mime: "image/jpeg", Data: make([]byte, 1<<20)}
+		got := spend(w, nil, func(_ context.Context, _ string, emit func(*extensionv1.Delta) error) error {
+			return emit(&extensionv1.Delta{Text: "12345678"})
+		}, func(r *models.Router) {
+			if err := r.Complete(w.T.Context(), models.Order{Model: "a/m", Request: &extensionv1.CompleteRequest{
+				Agent: "chat", Messages: []*extensionv1.Message{{Images: []*extensionv1.Image{image, image}}},
+			}}, func(*extensionv1.Delta) error { return nil }); err != nil {
+				w.T.Error(err)
+			}
+		})
+		if fmt.Sprint(got) != "[a/m 3214 2 true]" {
+			w.T.Errorf("recorded is %s", got)
+		}
+	})
+}
+
 func TestWhatIsRecorded(t *testing.T) {
 	told := &extensionv1.Usage{InputTokens: 100, OutputTokens: 10}
 	lie := &extensionv1.Usage{InputTokens: math.MaxInt64, OutputTokens: -5}

@@ -21,6 +21,9 @@
 // memory, and used only if the kernel confirms that they are current. Drafts are best
 // effort: they never delay a turn, and may be lost.
 //
+// A picture that comes with an input is shown to the model in the turn of that input,
+// scaled and without its metadata. Later turns only name it.
+//
 // Not promised: which of two read-only calls of one answer runs first.
 //
 // # What a model sees

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -57,6 +58,7 @@ type world struct {
 	asked    []string
 	rpcs     []string
 	context  *busv1.TurnContext // template
+	files    map[string][]byte  // of the session, by name
 
 	// fault is asked before and after every step that a process can die at.
 	fault func(point string) bool
@@ -145,6 +147,18 @@ func (w *world) History(ctx context.Context, session string, after, maxBytes int
 		out = slices.Insert(out, 0, e)
 	}
 	return out, false, nil
+}
+
+func (w *world) GetBlob(ctx context.Context, name string, to io.Writer) (sdk.Blob, error) {
+	if err := w.enter(ctx, "blob"); err != nil {
+		return sdk.Blob{}, err
+	}
+	data, known := w.files[name]
+	if !known {
+		return sdk.Blob{}, fmt.Errorf("%w: there is no file %q here", contract.ErrNotFound, name)
+	}
+	_, err := to.Write(data)
+	return sdk.Blob{Hash: name, Size: int64(len(data))}, err
 }
 
 func (w *world) Pending(ctx context.Context) ([]*busv1.Event, error) {

@@ -82,7 +82,7 @@ func (t *turn) lateNote(sent []time.Time) *busv1.Entry {
 func inputRow(id string, in contract.AgentInput) *busv1.Entry {
 	return &busv1.Entry{
 		Kind: contract.EntryInput, Input: id, InputKind: in.Kind, Sender: in.Sender, Text: in.Text, Thread: in.Thread,
-		ForwardedFrom: in.ForwardedFrom,
+		ForwardedFrom: in.ForwardedFrom, Attachments: attachments(in),
 	}
 }
 

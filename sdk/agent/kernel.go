@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -25,6 +26,8 @@ type kernel interface {
 	Channels(ctx context.Context) ([]*kernelv1.Channel, error)
 	Drafts(ctx context.Context) (drafts, error)
 	Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
+	// GetBlob writes a file of the session to to.
+	GetBlob(ctx context.Context, name string, to io.Writer) (sdk.Blob, error)
 }
 
 // drafts shows texts until its ctx ends.

@@ -24,9 +24,12 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 	if err := t.compose(); err != nil {
 		return nil, err
 	}
+	if err := t.loadPictures(); err != nil {
+		return nil, err
+	}
 	rows, summary, own := t.visible()
 	view := view{
-		group: t.context.GetGroup(), inputLimit: t.inputLimit(), current: t.id, tools: t.tools,
+		group: t.context.GetGroup(), inputLimit: t.inputLimit(), current: t.id, tools: t.tools, pictures: t.pictures,
 		omitted:     omit(rows[own:], t.room()-t.fixed(summary)),
 		resultLimit: max(minResult, min(contract.MaxToolResult, (t.room()-t.fixed(summary))/2)),
 	}
@@ -102,9 +105,9 @@ func (t *turn) budget(summary *busv1.Entry) int {
 	return n
 }
 
-// fixed returns the size of the tools, the system prompt and the summary.
+// fixed returns the size of the tools, the system prompt, the summary and the pictures.
 func (t *turn) fixed(summary *busv1.Entry) int {
-	return len(t.system) + t.tools.bytes + len(summary.GetText())
+	return len(t.system) + t.tools.bytes + len(summary.GetText()) + t.pictures.bytes()
 }
 
 // omit chooses the results to leave out of a turn that exceeds the budget by itself:
@@ -138,6 +141,7 @@ type view struct {
 	current     int64 // the current turn, whose rows may still change
 	omitted     map[string]bool
 	tools       *offer
+	pictures    pictures // of the current turn
 }
 
 // messages appends rows in the order that model APIs require: an answer is followed by
@@ -158,12 +162,15 @@ func (v view) messages(out []*extensionv1.Message, rows []row) []*extensionv1.Me
 			continue // request adds the summary; context is sent only in its own turn
 		case r.GetBacklog():
 			if i == 0 || !rows[i-1].GetBacklog() || rows[i-1].turn != r.turn {
-				out = append(out, &extensionv1.Message{Role: "user", Content: v.backlog(rows[i:])})
+				out = append(out, v.backlog(rows[i:]))
 			}
 			continue
 		}
 		n := len(out)
 		out = v.row(out, r.Entry, results)
+		if r.turn == v.current && len(out) > n {
+			v.pictures.show(out[n], r.Entry)
+		}
 		if r.turn != v.current && complete(r.Entry, results) {
 			r.rendered = slices.Clone(out[n:])
 		}
@@ -172,7 +179,8 @@ func (v view) messages(out []*extensionv1.Message, rows []row) []*extensionv1.Me
 }
 
 // backlog renders the inputs that interrupted a turn as one message.
-func (v view) backlog(rows []row) string {
+func (v view) backlog(rows []row) *extensionv1.Message {
+	m := &extensionv1.Message{Role: "user"}
 	var b strings.Builder
 	b.WriteString(withPreamble(rows[0].GetPreamble(), "[Backlog]"))
 	for _, r := range rows {
@@ -182,7 +190,13 @@ func (v view) backlog(rows []row) string {
 		b.WriteString("\n")
 		b.WriteString(render(r.Entry, v.group, v.inputLimit))
 	}
-	return b.String()
+	m.Content = b.String()
+	for _, r := range rows {
+		if r.GetBacklog() && r.turn == rows[0].turn && r.turn == v.current {
+			v.pictures.show(m, r.Entry)
+		}
+	}
+	return m
 }
 
 func resultsOf(rows []row) map[string]*busv1.Entry {

@@ -37,6 +37,7 @@ type turn struct {
 	systemAt time.Time
 	draft    *draft
 	partial  string // the beginning of an unfinished answer
+	pictures pictures
 
 	preambleAt time.Time // of the last preamble; zero: none in this turn
 

@@ -102,12 +102,29 @@ func (s *Server) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func
 			return err
 		}
 	}
+	if !s.config.Sees(model) {
+		r = Unseen(r)
+	}
+	err := s.complete(ctx, r, model, emit)
+	if hasImages(r) && refusesImages(err) { // before its answer began; the name of the model is misleading
+		if unseen := s.complete(ctx, Unseen(r), model, emit); !refusesImages(unseen) {
+			return unseen
+		}
+	}
+	return err
+}
+
+// complete runs one completion with a model of the server.
+func (s *Server) complete(
+	ctx context.Context, r *sdk.CompleteRequest, model string, emit func(*sdk.Delta) error,
+) error {
 	body, err := s.kind.Encode(r, model, s.own)
 	if err != nil {
 		return s.explain(ctx, model, err)
 	}
-	window := s.window(ctx, model, len(body))
-	if window > 0 && int64(len(body)/maxTokenBytes) > window {
+	size := len(body) - imageBytes(r)
+	window := s.window(ctx, model, size)
+	if window > 0 && int64(size/maxTokenBytes) > window {
 		return s.refuse(model, window, emit)
 	}
 	total, end := context.WithCancelCause(ctx)
@@ -119,7 +136,7 @@ func (s *Server) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func
 			return context.Cause(ctx)
 		}
 		if !passedOn && err != nil && KindOf(err) == TooLong {
-			if e := s.tell(model, refused(window, len(body)), emit); e != nil {
+			if e := s.tell(model, refused(window, size), emit); e != nil {
 				return e
 			}
 		}

@@ -28,6 +28,9 @@ type Config struct {
 	IdleTimeout Duration `json:"idle_timeout"`
 	// Retries is the most retries of a request; nil means DefaultRetries.
 	Retries *int `json:"retries"`
+	// Vision are patterns of the names of the models that can see images, or "none";
+	// empty: it is decided by well-known names.
+	Vision []string `json:"vision"`
 	// MaxCalls is the most calls in one answer.
 	MaxCalls int `json:"max_calls"`
 }

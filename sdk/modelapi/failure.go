@@ -210,6 +210,8 @@ func (s *Server) status(model string, e *StatusError) *Failure {
 	case e.Status == http.StatusTooManyRequests:
 		return failf(RateLimited, "%v still refuses requests (429) after %v: try again in a while",
 			s.who, s.attempts())
+	case e.Status >= http.StatusInternalServerError && contains(text, "image", "mmproj", "multimodal"):
+		return failf(BadRequest, "%v cannot use the images (%d): %v", s.who, e.Status, quote)
 	case e.Status >= http.StatusInternalServerError:
 		return failf(Unavailable, "%v still fails (%d) after %v: try again later", s.who, e.Status, s.attempts())
 	}

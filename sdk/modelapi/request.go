@@ -31,9 +31,10 @@ const (
 // Message is one message as APIs accept it.
 type Message struct {
 	Role   string
-	Text   string // valid UTF-8; empty only beside calls
-	Calls  []Call // of an assistant
-	CallID string // of a tool: the call that this is the result of
+	Text   string  // valid UTF-8; empty only beside calls
+	Calls  []Call  // of an assistant
+	CallID string  // of a tool: the call that this is the result of
+	Images []Image // of the user
 }
 
 // Call is a call in an assistant's message.
@@ -72,6 +73,9 @@ func Dialog(in []*extensionv1.Message) []Message {
 		case c.Text == "" && (c.Role == RoleAssistant || c.Role == RoleSystem):
 			continue
 		default:
+			for _, image := range m.GetImages() {
+				c.Images = append(c.Images, Image{image.GetMime(), image.GetData()})
+			}
 			c.Text = orElse(c.Text, noText)
 		}
 		out = append(out, c)

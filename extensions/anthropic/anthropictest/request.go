@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/switchboard-run/switchboard/sdk/modelapi/modelapitest"
 )
 
 // Request is one completion request.
@@ -20,6 +22,8 @@ type Request struct {
 
 	Header http.Header     `json:"-"`
 	Raw    json.RawMessage `json:"-"`
+
+	blind bool // images are refused
 }
 
 // Message is one message of a request.
@@ -39,6 +43,18 @@ type Block struct {
 	Content   string          `json:"content"`
 	IsError   bool            `json:"is_error"`
 	Cache     *Cache          `json:"cache_control"`
+	Source    *struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      []byte `json:"data"`
+	} `json:"source"`
+}
+
+func (b Block) image() modelapitest.Image {
+	if b.Source == nil || b.Source.Type != "base64" {
+		return modelapitest.Image{}
+	}
+	return modelapitest.Image{MIME: b.Source.MediaType, Data: b.Source.Data}
 }
 
 // Tool is one tool that a request offers.
@@ -194,6 +210,17 @@ func (r *Request) checkBlocks(i int, m Message, open []string) (uses []string, e
 			if m.Role == "assistant" && strings.TrimRight(b.Text, " \n\t") != b.Text && i == len(r.Messages)-1 {
 				return nil, bad("messages: final assistant content cannot end with trailing whitespace")
 			}
+		case "image":
+			wrong := b.image().Wrong([]string{"jpeg", "png", "gif", "webp"}, 5<<20*3/4) // the limit is that of the base64
+			switch {
+			case m.Role != "user":
+				return nil, bad("messages.%d: `image` blocks can only be in `user` messages", i)
+			case r.blind:
+				return nil, bad("messages.%d.content.%d: this model does not support image input", i, k)
+			case wrong != "":
+				return nil, bad("messages.%d.content.%d.image.source.base64: Could not process image: %s", i, k, wrong)
+			}
+			text = true
 		case "tool_use":
 			switch {
 			case m.Role != "assistant":

@@ -40,6 +40,7 @@ type Server struct {
 	mu       sync.Mutex
 	key      string
 	open     bool // no key is needed
+	blind    bool // images are refused
 	models   []string
 	queue    []Answer
 	handler  func(Request) Answer
@@ -130,6 +131,13 @@ func (s *Server) Lists() (n int) {
 	return n
 }
 
+// Blind makes the server refuse images, as a model that cannot see.
+func (s *Server) Blind() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blind = true
+}
+
 // Asked returns the requests in the words of the suite.
 func (s *Server) Asked() (all []modelapitest.Asked) {
 	for _, r := range s.Requests() {
@@ -142,6 +150,9 @@ func (s *Server) Asked() (all []modelapitest.Asked) {
 			roles = append(roles, m.Role)
 			for _, b := range m.Content {
 				texts = append(texts, b.Text+b.Content)
+				if b.Type == "image" {
+					a.Images = append(a.Images, b.image())
+				}
 			}
 		}
 		a.Roles, a.Text = strings.Join(roles, " "), strings.Join(texts, "\n")
@@ -243,7 +254,9 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		(&apiError{http.StatusRequestEntityTooLarge, kindOf(413), "Request exceeds the maximum size", ""}).write(w)
 		return
 	}
-	req := Request{Header: r.Header, Raw: body}
+	s.mu.Lock()
+	req := Request{Header: r.Header, Raw: body, blind: s.blind}
+	s.mu.Unlock()
 	refusal := req.check()
 	if refusal == nil && !s.knows(req.Model) {
 		refusal = &apiError{http.StatusNotFound, kindOf(404), "model: " + req.Model, ""}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/switchboard-run/switchboard/sdk/modelapi/modelapitest"
 )
 
 const invalidRequest = "invalid_request_error"
@@ -60,6 +62,9 @@ func (s *Server) check(req *Request) *apiError {
 		return bad("stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
 	}
 	if e := checkMessages(req.Messages); e != nil {
+		return e
+	}
+	if e := s.checkImages(req.Images()); e != nil {
 		return e
 	}
 	return s.checkTools(req.Tools)
@@ -119,6 +124,29 @@ func checkMessages(messages []Message) *apiError {
 	return nil
 }
 
+// checkImages checks the pictures of a request, all together and each.
+func (s *Server) checkImages(images []modelapitest.Image) *apiError {
+	s.mu.Lock()
+	blind := s.blind
+	s.mu.Unlock()
+	size := 0
+	for _, image := range images {
+		size += len(image.Data)
+		wrong := image.Wrong([]string{"png", "jpeg", "gif", "webp"}, 20<<20)
+		switch {
+		case blind:
+			return bad("messages", "Invalid content type. image_url is only supported by certain models.")
+		case wrong != "":
+			return bad("messages", "You uploaded an unsupported image. Please make sure your image has of one of the "+
+				"following formats: ['png', 'jpeg', 'gif', 'webp']. (%s)", wrong)
+		}
+	}
+	if len(images) > 500 || size > 50<<20 {
+		return bad("messages", "Too many images in request.")
+	}
+	return nil
+}
+
 func unanswered(at string, open []string) *apiError {
 	return bad(at+".role",
 		"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "+
@@ -129,6 +157,12 @@ func checkContent(at string, m Message) *apiError {
 	at += ".content"
 	missing := !m.Content.present || m.Content.Null
 	switch {
+	case m.Content.unknown != "":
+		return bad(at, "Invalid value: '%s'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', "+
+			"'audio', and 'file'.", m.Content.unknown)
+	case len(m.Content.Images) > 0 && m.Role != "user":
+		return bad(at, "Invalid content. Image URLs are only allowed for messages with role 'user', but this message "+
+			"with role '%s' contains an image URL.", m.Role)
 	case m.Content.wrong != "":
 		return bad(at, "Invalid type for '%s': expected one of a string or array of objects, but got a %s instead.", at,
 			m.Content.wrong)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/switchboard-run/switchboard/sdk/agent"
+	"github.com/switchboard-run/switchboard/sdk/modelapi/modelapitest"
 )
 
 // Request is one completion request.
@@ -63,7 +64,11 @@ type Content struct {
 	// Null is set for null, and for a content that is not there.
 	Null bool
 
+	// Images are the pictures among the parts.
+	Images []modelapitest.Image
+
 	present bool
+	unknown string // the type of a part that is none
 	wrong   string // the JSON type if it is not supported
 	parts   int    // the length of an array; -1 otherwise
 }
@@ -83,6 +88,9 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 		var parts []struct {
 			Type string `json:"type"`
 			Text string `json:"text"`
+			URL  struct {
+				URL string `json:"url"`
+			} `json:"image_url"`
 		}
 		if err := json.Unmarshal(b, &parts); err != nil {
 			c.wrong = "array"
@@ -90,8 +98,16 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 		}
 		c.parts = len(parts)
 		for _, p := range parts {
-			c.Text += p.Text
+			switch p.Type {
+			case "text":
+				c.Text += p.Text
+			case "image_url":
+				c.Images = append(c.Images, modelapitest.DataURL(p.URL.URL))
+			default:
+				c.unknown = p.Type
+			}
 		}
+		c.Preamble, c.Text = agent.SplitPreamble(c.Text)
 	case '{':
 		c.wrong = "object"
 	case 't', 'f':
@@ -110,6 +126,14 @@ func (r Request) Last(role string) string {
 		}
 	}
 	return ""
+}
+
+// Images returns the pictures of all messages.
+func (r Request) Images() (all []modelapitest.Image) {
+	for _, m := range r.Messages {
+		all = append(all, m.Content.Images...)
+	}
+	return all
 }
 
 // Results returns the texts of the tool results at the end of the messages.

@@ -38,6 +38,7 @@ type Server struct {
 	mu         sync.Mutex
 	key        string
 	noKey      bool
+	blind      bool // images are refused
 	models     []string
 	lists      int
 	listing    modelapitest.Listing

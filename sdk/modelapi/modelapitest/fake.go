@@ -32,6 +32,8 @@ type Fake interface {
 	RequireKey(key string)
 	NoKey()
 	OnlyModels(names ...string)
+	// Blind makes the server refuse images, as a model that cannot see.
+	Blind()
 	// Asked returns the completion requests, including refused ones.
 	Asked() []Asked
 	// Lists returns how often the models were listed, ListAs sets how they are.
@@ -76,6 +78,7 @@ type Asked struct {
 	Roles      string // of the messages, joined by blanks
 	Text       string // all texts of the messages and of results, one a line
 	MaxTokens  int
+	Images     []Image // of the messages
 }
 
 // Subject is what the suite tests.

@@ -30,6 +30,7 @@ func Suite(t *testing.T, s Subject) {
 		"EmitEnds": s.emitEnds, "CallerCancels": s.callerCancels, "Concurrent": s.concurrent,
 		"TooManyCalls": s.tooManyCalls, "Check": s.check, "ConnectionsAreReused": s.connectionsAreReused,
 		"Windows": s.windows, "WindowIsAskedLazily": s.windowIsAskedLazily, "TooLongForTheWindow": s.tooLongForTheWindow,
+		"Images": s.images, "UnseenImages": s.unseenImages,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -22,6 +22,8 @@
 //	mute     says nothing at all, not even the handshake
 //	child    leaves a process that holds stdout
 //	channel  a channel that notes what it sends in the file out
+//	poster   a channel that sends messages with files: JSON lines from the fifo in
+//	         name them; what it sends is noted in the file out
 //	owner    reads and changes what is the owner's, and notes in the file seen what
 //	         came of it
 //	shop     see shop.go
@@ -113,6 +115,12 @@ func main() {
 		e.Run = owner
 	case "shop":
 		e.Tools, e.Channel = shopTools, sdk.ChannelFunc(shopSend)
+	case "poster":
+		e.Channel = sdk.ChannelFunc(func(_ context.Context, m sdk.Message) (sdk.Receipt, error) {
+			note("out", m.Text)
+			return sdk.Receipt{ProviderID: m.ID, Conversation: "box"}, nil
+		})
+		e.Run = post
 	case "channel":
 		e.Channel = sdk.ChannelFunc(func(_ context.Context, m sdk.Message) (sdk.Receipt, error) {
 			note("out", m.Text)
@@ -129,6 +137,42 @@ func owner(ctx context.Context, k *sdk.Kernel) error {
 	note("seen", fmt.Sprintf("status of %s: %v", s.Status.GetHome(), err))
 	_, err = adminv1.NewManageClient(conn).DeleteSession(ctx, &adminv1.DeleteSessionRequest{Id: "s1"})
 	note("seen", fmt.Sprintf("deleting a session: %v", contract.FromStatus(err)))
+	return nil
+}
+
+// post reports the messages in the fifo in, whose files it stores first.
+func post(ctx context.Context, k *sdk.Kernel) error {
+	in, err := os.OpenFile("in", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var m struct {
+			Text  string
+			Files []struct{ Path, Kind, Name, MIME string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			return err
+		}
+		out := sdk.UserMessage{Text: m.Text, UserID: "me", ConversationID: "box"}
+		for _, f := range m.Files {
+			file, err := os.Open(f.Path)
+			if err != nil {
+				return err
+			}
+			blob, err := k.PutBlob(ctx, file)
+			_ = file.Close()
+			if err != nil {
+				return err
+			}
+			out.Attachments = append(out.Attachments, contract.Attachment{
+				Kind: f.Kind, Name: f.Name, MIME: f.MIME, Blob: blob.Hash, Size: blob.Size,
+			})
+		}
+		if err := k.Receive(ctx, out, ""); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

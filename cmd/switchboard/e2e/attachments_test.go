@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+)
+
+// postedFile is a file of a message of the probe poster.
+type postedFile struct{ Path, Kind, Name, MIME string }
+
+// withPoster drops a channel in that sends messages with files. The model can see.
+func withPoster(w *world) {
+	withModel(w)
+	w.config("channels: {poster: {allow_from: [me]}}\nextensions: {openai: {config: {vision: [test-model]}}}")
+	w.probe("poster", "poster", "provides: {channel: {}}\npermissions: {publish: [user.message], blobs: true}")
+}
+
+// post sends a message with files. Each is written first, unless it is nil.
+func (w *world) post(text string, data []byte, files ...postedFile) {
+	w.t.Helper()
+	for _, f := range files {
+		if data != nil {
+			if err := os.WriteFile(w.file("data", "poster", f.Path), data, 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	line, err := json.Marshal(map[string]any{"text": text, "files": files})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.request("poster", "in", string(line))
+}
+
+// posterSent waits until the poster has sent a text.
+func (w *world) posterSent(text string) {
+	w.t.Helper()
+	w.eventually("the answer "+text, func() bool { return strings.Contains(w.text("data", "poster", "out"), text) })
+}
+
+// photo is a JPEG whose metadata say where it was taken.
+func photo(t *testing.T, width, height int) []byte {
+	t.Helper()
+	picture := image.NewRGBA(image.Rect(0, 0, width, height))
+	for x := range width {
+		for y := range height {
+			picture.Set(x, y, color.RGBA{R: uint8(x), G: uint8(y), B: 90, A: 255})
+		}
+	}
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, picture, nil); err != nil {
+		t.Fatal(err)
+	}
+	place := "Exif\x00\x00MM\x00\x2a\x00\x00\x00\x08\x00\x00 GPS 52.5163 13.3777"
+	segment := append([]byte{0xff, 0xe1, 0, byte(len(place) + 2)}, place...)
+	return append(append(b.Bytes()[:2:2], segment...), b.Bytes()[2:]...)
+}
+
+func TestPhotoReachesTheModelInItsTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withPoster)
+	w.model.Queue(openaitest.Say("A gradient."), openaitest.Say("It was a gradient."))
+	w.start()
+	w.post("what is this?", photo(t, 2000, 1000), postedFile{"cat.jpg", "image", "cat.jpg", "image/jpeg"})
+	w.posterSent("A gradient.")
+	w.post("and again?", nil)
+	w.posterSent("It was a gradient.")
+	requests := w.model.Requests()
+	if len(requests) != 2 {
+		t.Fatalf("%d requests", len(requests))
+	}
+	images := requests[0].Images()
+	if len(images) != 1 || images[0].MIME != "image/jpeg" || bytes.Contains(images[0].Data, []byte("52.5163")) {
+		t.Fatalf("the model got %d images", len(images))
+	}
+	if c, err := jpeg.DecodeConfig(bytes.NewReader(images[0].Data)); err != nil || c.Width != 1568 || c.Height != 784 {
+		t.Errorf("the image is %d x %d: %v", c.Width, c.Height, err)
+	}
+	if text := requests[0].Last("user"); !strings.Contains(text, "what is this?\n[image ") ||
+		!strings.Contains(text, ": cat.jpg]") {
+		t.Errorf("the model reads %q", text)
+	}
+	if images := requests[1].Images(); len(images) != 0 {
+		t.Errorf("the next turn shows %d images", len(images))
+	}
+	if all := string(requests[1].Raw); !strings.Contains(all, ": cat.jpg]") {
+		t.Errorf("the next turn does not name the image: %s", all)
+	}
+}
