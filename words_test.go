@@ -261,8 +261,10 @@ func (s said) readDynamic(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{
-		"photo", "voice message", "video message", "animation", "document", "audio file", "video", "sticker", "location",
-		"contact", "poll", "story", "dice", "game", "checklist", "paid media",
+		"image", "voice", "audio", "document", "video", "sticker", "animated sticker", "poll", "story", "dice", "game",
+		"checklist", "paid media", "file over 20 MB, which Telegram doesn't pass on to bots",
+		"file that is too large to store", "file that Telegram no longer has",
+		"file that couldn't be downloaded from Telegram",
 	} {
 		s.add("an attachment", kind, "")
 	}

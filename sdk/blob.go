@@ -65,12 +65,9 @@ func (k *Kernel) PutBlob(ctx context.Context, from io.Reader) (Blob, error) {
 		return Blob{}, fmt.Errorf("store a file: %w", contract.FromStatus(err))
 	}
 	for chunk := make([]byte, blobChunk); ; {
-		n, err := io.ReadFull(from, chunk)
-		if n > 0 && stream.Send(&kernelv1.PutBlobRequest{Data: chunk[:n]}) != nil {
+		n, err := fill(chunk, from)
+		if n > 0 && stream.Send(&kernelv1.PutBlobRequest{Data: chunk[:n]}) != nil || errors.Is(err, io.EOF) {
 			break // CloseAndRecv has the reason
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			break
 		}
 		if err != nil {
 			return Blob{}, err
@@ -81,6 +78,17 @@ func (k *Kernel) PutBlob(ctx context.Context, from io.Reader) (Blob, error) {
 		return Blob{}, fmt.Errorf("store a file: %w", contract.FromStatus(err))
 	}
 	return Blob{Hash: b.GetHash(), Size: b.GetSize()}, nil
+}
+
+// fill is io.ReadFull, but keeps io.ErrUnexpectedEOF apart from the end of the file: it is
+// the error of an HTTP response that broke off.
+func fill(buffer []byte, from io.Reader) (n int, err error) {
+	for n < len(buffer) && err == nil {
+		var more int
+		more, err = from.Read(buffer[n:])
+		n += more
+	}
+	return n, err
 }
 
 // FindBlob returns a file that GetBlob would read, without its bytes.

@@ -57,6 +57,10 @@ func TestAFileThatCannotBeStoredOrRead(t *testing.T) {
 	if _, err := k.PutBlob(t.Context(), io.MultiReader(strings.NewReader("half"), failing{broken})); !errors.Is(err, broken) {
 		t.Errorf("storing a file whose reader fails: %v", err)
 	}
+	cut := io.MultiReader(strings.NewReader("half"), failing{io.ErrUnexpectedEOF})
+	if b, err := k.PutBlob(t.Context(), cut); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("storing a file that broke off: %+v, %v", b, err)
+	}
 	unknown := strings.Repeat("ab", 32)
 	if _, err := k.GetBlob(t.Context(), unknown, io.Discard); !errors.Is(err, contract.ErrNotFound) {
 		t.Errorf("reading an unknown file: %v", err)

@@ -37,12 +37,13 @@ type settings struct {
 	pace          bool
 	conflictPause time.Duration // between polls while another program polls
 	menuInterval  time.Duration // between looks at the commands for the menu
+	files         fileTimes
 }
 
 // settings checks the configuration; fromEnv is the value of URLVariable.
 func (c Config) settings(fromEnv string) (settings, error) {
 	s := settings{url: c.APIURL, pollTimeout: defaultPollTimeout, conflictPause: defaultConflictPause,
-		menuInterval: defaultMenuInterval}
+		menuInterval: defaultMenuInterval, files: defaultFileTimes}
 	name := "api_url"
 	if fromEnv != "" {
 		s.url, name = fromEnv, URLVariable

@@ -21,20 +21,17 @@ type cursor struct {
 	Next int64 `json:"next"`
 	At   int64 `json:"at"` // Unix seconds
 	// Held are earlier messages that are not published yet.
-	Held []pendingMessage `json:"held,omitempty"`
+	Held []*pendingMessage `json:"held,omitempty"`
+	// Parts are the newest updates that are parts of albums. An album is published under
+	// the dedupe key of its first part only.
+	Parts []int64 `json:"parts,omitempty"`
 }
 
-// pendingMessage is a message to publish, with its dedupe key.
-type pendingMessage struct {
-	Dedupe  string               `json:"dedupe"`
-	Message contract.UserMessage `json:"message"`
-}
+// maxParts bounds the parts that are remembered.
+const maxParts = 200
 
-func (r pendingMessage) effect() sdk.Effect {
-	return sdk.Publish(contract.TopicUserMessage, r.Message, sdk.Dedupe(r.Dedupe))
-}
-
-func effectsOf(reports []pendingMessage) (effects sdk.Effects) {
+// effectsOf publishes messages.
+func effectsOf(reports []*pendingMessage) (effects sdk.Effects) {
 	for _, r := range reports {
 		effects = append(effects, r.effect())
 	}
@@ -89,13 +86,13 @@ func (c cursor) after(offset, id int64, now time.Time) cursor {
 	if offset != 0 { // same numbering: a late update does not move it back
 		next = max(next, c.Next)
 	}
-	return cursor{Next: next, At: now.Unix(), Held: c.Held}
+	return cursor{Next: next, At: now.Unix(), Held: c.Held, Parts: c.Parts}
 }
 
-// load reads the cursor, with retries; false: ctx has ended.
-func (p *poller) load(ctx context.Context) bool {
+// load reads the cursor or the backlog, with retries; false: ctx has ended.
+func (p *poller) load(ctx context.Context, read func(context.Context) error) bool {
 	for n := 1; ; n++ {
-		err := p.read(ctx)
+		err := read(ctx)
 		if err == nil {
 			return true
 		}
@@ -127,19 +124,26 @@ func (p *poller) read(ctx context.Context) error {
 // update is a parsed update.
 type update struct {
 	id      int64
-	reports []pendingMessage // at most one; none: nothing to publish
+	reports []*pendingMessage // at most one; none: nothing to publish
 }
 
-// essentials are the fields of a message that its text needs.
-var essentials = []string{
-	"message_id", "from", "chat", "date", "edit_date", "text", "entities", "caption", "caption_entities",
-	"message_thread_id",
-	"is_topic_message", "reply_to_message",
-}
+// essentials are the fields of a message that its text needs, and media those of its
+// attachment.
+var (
+	essentials = []string{
+		"message_id", "from", "chat", "date", "edit_date", "text", "entities", "caption", "caption_entities",
+		"message_thread_id",
+		"is_topic_message", "reply_to_message",
+	}
+	media = []string{
+		"photo", "document", "voice", "audio", "video", "video_note", "animation", "sticker", "location", "contact",
+		"media_group_id",
+	}
+)
 
 // decodeText parses an update that has something in it that this version doesn't know,
 // such as a new origin of forwarded messages: a person's text must not be lost for it.
-func decodeText(raw json.RawMessage) (u models.Update, err error) {
+func decodeText(raw json.RawMessage, needed []string) (u models.Update, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return u, err
@@ -154,7 +158,7 @@ func decodeText(raw json.RawMessage) (u models.Update, err error) {
 			return u, err
 		}
 		_, forwarded = message["forward_origin"]
-		maps.DeleteFunc(message, func(name string, _ json.RawMessage) bool { return !slices.Contains(essentials, name) })
+		maps.DeleteFunc(message, func(name string, _ json.RawMessage) bool { return !slices.Contains(needed, name) })
 		if fields[kind], err = json.Marshal(message); err != nil {
 			return u, err
 		}
@@ -173,7 +177,10 @@ func (p *poller) decode(raw json.RawMessage) update {
 	var u models.Update
 	err := json.Unmarshal(raw, &u)
 	if err != nil {
-		u, err = decodeText(raw)
+		u, err = decodeText(raw, slices.Concat(essentials, media))
+	}
+	if err != nil {
+		u, err = decodeText(raw, essentials)
 	}
 	if err != nil {
 		var head struct {
@@ -183,11 +190,11 @@ func (p *poller) decode(raw json.RawMessage) update {
 		p.log.Error("decode an update; skipping it", "update", head.ID, "error", err)
 		return update{id: head.ID}
 	}
-	m, dedupe, ok := parseUpdate(&u, p.me)
-	if !ok {
+	m := parseUpdate(&u, p.me)
+	if m == nil {
 		return update{id: u.ID}
 	}
-	return update{id: u.ID, reports: []pendingMessage{{Dedupe: dedupe, Message: m}}}
+	return update{id: u.ID, reports: []*pendingMessage{m}}
 }
 
 // accept stores updates with the cursor after them. It returns when they are stored,
@@ -197,11 +204,19 @@ func (p *poller) accept(ctx context.Context, updates []json.RawMessage, offset i
 	for _, raw := range updates {
 		batch = append(batch, p.decode(raw))
 	}
+	p.sortAlbums(batch)
 	err := contract.ErrTooLarge
 	if p.cursor.shouldHold(batch, time.Now()) {
 		err = p.store(ctx, batch, offset, true)
 	}
 	if isPermanent(err) {
+		p.backlog.fetchNow(ctx, batch)
+		err = p.store(ctx, batch, offset, false)
+	}
+	if errors.Is(err, contract.ErrNotFound) { // it took so long that a file is no longer stored
+		for _, one := range batch {
+			forget(one.reports)
+		}
 		err = p.store(ctx, batch, offset, false)
 	}
 	if !isPermanent(err) {
@@ -214,6 +229,25 @@ func (p *poller) accept(ctx context.Context, updates []json.RawMessage, offset i
 			p.log.Error("store a message; skipping it", "update", one.id, "error", err)
 			_ = p.store(ctx, []update{{id: one.id}}, offset, false)
 		}
+	}
+}
+
+// sortAlbums drops the parts of albums that are known, and in groups those of which no part
+// is for the bot.
+func (p *poller) sortAlbums(batch []update) {
+	addressed := map[string]bool{}
+	for _, one := range batch {
+		for _, m := range one.reports {
+			if m.Album != "" && !m.unaddressed {
+				addressed[m.conversation()+m.Album] = true
+			}
+		}
+	}
+	for i, one := range batch {
+		batch[i].reports = slices.DeleteFunc(one.reports, func(m *pendingMessage) bool {
+			return m.Album != "" && (slices.Contains(p.cursor.Parts, m.Update) ||
+				m.unaddressed && !addressed[m.conversation()+m.Album] && !p.backlog.hasAlbum(m))
+		})
 	}
 }
 
@@ -250,22 +284,44 @@ func isPermanent(err error) bool {
 }
 
 // store commits a batch with the cursor after it: held, or published after all held
-// messages. It retries until it succeeds, fails permanently, or ctx has ended.
+// messages. What has files to download is stored for the backlog. It retries until it
+// succeeds, fails permanently, or ctx has ended.
 func (p *poller) store(ctx context.Context, batch []update, offset int64, hold bool) error {
 	newest := batch[0].id
-	var reports []pendingMessage
+	var reports []*pendingMessage
 	for _, one := range batch {
 		newest, reports = max(newest, one.id), append(reports, one.reports...)
 	}
-	return p.commit(ctx, func() (sdk.Effects, cursor) {
+	var waiting []*pendingMessage
+	err := p.commit(ctx, func() (sdk.Effects, cursor) {
 		next := p.cursor.after(offset, newest, time.Now())
-		all := append(slices.Clip(next.Held), reports...)
+		all := slices.Clip(next.Held)
+		waits := map[string]bool{} // conversations
+		var effects sdk.Effects
+		waiting = nil
+		for _, m := range reports {
+			if m.Album != "" {
+				next.Parts = append(slices.Clip(next.Parts), m.Update)
+				next.Parts = next.Parts[max(0, len(next.Parts)-maxParts):]
+			}
+			c := m.conversation()
+			if waits[c] = waits[c] || m.Album != "" || m.unfetched() || p.backlog.holds(c); waits[c] {
+				waiting = append(waiting, m)
+				effects = append(effects, p.backlog.put(m))
+			} else {
+				all = append(all, m)
+			}
+		}
 		if next.Held = nil; hold {
 			next.Held = all
-			return nil, next
+			return effects, next
 		}
-		return effectsOf(all), next
+		return append(effectsOf(all), effects...), next
 	})
+	if err == nil {
+		p.backlog.add(waiting)
+	}
+	return err
 }
 
 // commit commits effects with the cursor. After a conflict it reads the cursor and
@@ -280,11 +336,12 @@ func (p *poller) commit(ctx context.Context, change func() (sdk.Effects, cursor)
 				p.kernel.SetReadiness(sdk.Ready, "@"+p.me.Username)
 			}
 			p.cursor, p.version = next, results[len(results)-1].GetVersion()
+			p.backlog.pause(len(next.Held) > 0)
 			return nil
-		case ctx.Err() != nil || isPermanent(err):
+		case ctx.Err() != nil || isPermanent(err) || errors.Is(err, contract.ErrNotFound):
 			return err
 		case errors.Is(err, contract.ErrConflict):
-			if p.load(ctx) {
+			if p.load(ctx, p.read) {
 				continue
 			}
 			return err

@@ -36,7 +36,13 @@ func (a *activation) run(ctx context.Context) {
 		return
 	}
 	p := &poller{activation: a, me: me, key: fmt.Sprintf("cursor/%d", me.ID)}
-	if !p.load(ctx) {
+	p.backlog = newBacklog(ctx, a, me.ID)
+	defer p.backlog.running.Wait()
+	if !p.load(ctx, p.read) {
+		return
+	}
+	p.backlog.pause(len(p.cursor.Held) > 0)
+	if !p.load(ctx, p.backlog.load) {
 		return
 	}
 	a.kernel.SetReadiness(sdk.Ready, "@"+me.Username)
@@ -100,6 +106,7 @@ type poller struct {
 
 	cursor  cursor
 	version int64 // of the stored cursor
+	backlog *backlog
 }
 
 // poll reads updates until ctx ends. After a failure it polls without waiting, so that

@@ -366,6 +366,7 @@ func TestSettings(t *testing.T) {
 			continue
 		}
 		tc.want.conflictPause, tc.want.menuInterval = defaultConflictPause, defaultMenuInterval
+		tc.want.files = defaultFileTimes
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

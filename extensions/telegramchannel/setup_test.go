@@ -3,8 +3,11 @@ package telegramchannel
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -37,10 +40,13 @@ type memory struct {
 	commands  []*kernelv1.Command
 	refuse    func(messages []contract.UserMessage) error // called with mu held
 	logs      bytes.Buffer
+	files     map[string]string       // by hash
+	keep      func(text string) error // called with mu held, for each file
 }
 
 func newMemory() *memory {
-	return &memory{moved: make(chan struct{}), values: map[string]sdk.Value{}, seen: map[string]bool{}}
+	return &memory{moved: make(chan struct{}), values: map[string]sdk.Value{}, seen: map[string]bool{},
+		files: map[string]string{}}
 }
 
 // move wakes the waiters. The caller holds mu.
@@ -72,6 +78,11 @@ func (k *memory) Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.Ef
 			var m contract.UserMessage
 			if err := json.Unmarshal(pb.GetPublish().GetPayload(), &m); err != nil {
 				return nil, err
+			}
+			for _, hash := range contract.BlobsOf(m.Attachments) {
+				if _, ok := k.files[hash]; !ok || !slices.Contains(pb.GetPublish().GetBlobs(), hash) {
+					return nil, fmt.Errorf("publish: file %s: %w", hash, contract.ErrNotFound)
+				}
 			}
 			key := pb.GetPublish().GetDedupeKey()
 			if k.seen[key] || slices.Contains(fresh, key) {
@@ -109,6 +120,25 @@ func (k *memory) Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.Ef
 		k.batches = append(k.batches, len(messages))
 	}
 	return results, nil
+}
+
+// PutBlob stores a file that was read to its end.
+func (k *memory) PutBlob(ctx context.Context, from io.Reader) (sdk.Blob, error) {
+	b, err := io.ReadAll(from)
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return sdk.Blob{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keep != nil {
+		if err := k.keep(string(b)); err != nil {
+			return sdk.Blob{}, err
+		}
+	}
+	hash := fmt.Sprintf("%x", sha256.Sum256(b))
+	k.files[hash] = string(b)
+	k.move()
+	return sdk.Blob{Hash: hash, Size: int64(len(b))}, nil
 }
 
 func (k *memory) Get(_ context.Context, key string) (sdk.Value, error) {

@@ -7,6 +7,11 @@
 // them to Telegram. So a crash loses nothing, and repeated updates are recognized by
 // their dedupe key. Another bot token is another bot with its own cursor.
 //
+// The files of messages are downloaded and stored before the messages are published, by
+// several downloads at once. A poll waits a few seconds for them. A message whose file
+// takes longer, an album that may not be complete, and what follows them in the same
+// conversation are stored with the cursor and published later, in order.
+//
 // All messages of private chats are published; in groups only those for the bot:
 // mentions, replies to it, and commands that name it. Forum topics are threads. The
 // kernel decides who may talk to the assistant.
@@ -40,6 +45,7 @@ package telegramchannel
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -87,6 +93,7 @@ type kernel interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
 	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
 	Commands(ctx context.Context) ([]*kernelv1.Command, error)
+	PutBlob(ctx context.Context, from io.Reader) (sdk.Blob, error)
 	SetReadiness(state extensionv1.Readiness_State, detail string)
 	Log() hclog.Logger
 }
@@ -105,18 +112,20 @@ type channel struct {
 
 // activation is the channel from one start to its stop.
 type activation struct {
-	kernel kernel
-	log    hclog.Logger
-	set    settings
-	api    *api // nil without a usable token
-	pace   *pacer
-	typing *typingIndicator
-	drafts *drafter
-	done   chan struct{} // closed when polling has ended
+	kernel    kernel
+	log       hclog.Logger
+	set       settings
+	api       *api // nil without a usable token
+	pace      *pacer
+	typing    *typingIndicator
+	drafts    *drafter
+	downloads chan struct{} // a slot for each that runs
+	done      chan struct{} // closed when polling has ended
 }
 
 func (c *channel) start(ctx context.Context, k kernel, set settings, token string) error {
-	a := &activation{kernel: k, log: k.Log(), set: set, pace: newPacer(set.pace), done: make(chan struct{})}
+	a := &activation{kernel: k, log: k.Log(), set: set, pace: newPacer(set.pace),
+		downloads: make(chan struct{}, downloadsAtOnce), done: make(chan struct{})}
 	switch {
 	case token == "":
 		k.SetReadiness(sdk.Unconfigured, noToken)

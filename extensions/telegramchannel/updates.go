@@ -11,35 +11,40 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 )
 
-// parseUpdate converts an update to a message with its dedupe key; ok is false if it
-// is not for the assistant.
-func parseUpdate(u *models.Update, me *models.User) (m contract.UserMessage, dedupe string, ok bool) {
+// parseUpdate converts an update to a message; nil: it is not for the assistant.
+func parseUpdate(u *models.Update, me *models.User) *pendingMessage {
 	msg, edited := u.Message, false
 	if msg == nil {
 		msg, edited = u.EditedMessage, true
 	}
 	if msg == nil || msg.From == nil || msg.From.IsBot {
-		return m, "", false
+		return nil
 	}
 	text, entities := msg.Text, msg.Entities
-	attachment, attached := attachmentOf(msg)
-	if attached {
+	attached, file, isAttached := attachmentOf(msg)
+	if isAttached {
 		text, entities = msg.Caption, msg.CaptionEntities
 	}
-	if text == "" && (!attached || edited) {
-		return m, "", false // a service message, or a live location
+	if text == "" && (!isAttached || edited) {
+		return nil // a service message, or a live location
 	}
 	group := msg.Chat.Type != models.ChatTypePrivate
 	switch msg.Chat.Type {
 	case models.ChatTypePrivate, models.ChatTypeGroup, models.ChatTypeSupergroup:
 	default:
-		return m, "", false
+		return nil
 	}
 	heard := parseAddress(text, entities, me)
-	if group && !heard.named && !repliesTo(msg, me) || heard.forAnother {
-		return m, "", false
+	p := &pendingMessage{Update: u.ID, Dedupe: fmt.Sprintf("%d/%d", me.ID, u.ID)}
+	if isAttached && !edited {
+		p.Album = msg.MediaGroupID
 	}
-	m = contract.UserMessage{
+	p.unaddressed = group && !heard.named && !repliesTo(msg, me)
+	if p.unaddressed && p.Album == "" || heard.forAnother {
+		return nil
+	}
+	m := &p.Message
+	*m = contract.UserMessage{
 		Text:           truncateInput(heard.text),
 		UserID:         strconv.FormatInt(msg.From.ID, 10),
 		UserName:       nameOf(msg.From),
@@ -59,15 +64,10 @@ func parseUpdate(u *models.Update, me *models.User) (m contract.UserMessage, ded
 	if msg.IsTopicMessage && msg.MessageThreadID != 0 {
 		m.ThreadID = strconv.Itoa(msg.MessageThreadID)
 	}
-	dedupe = fmt.Sprintf("%d/%d", me.ID, u.ID)
-	if attached {
-		m.Attachments = []contract.Attachment{attachment}
-		if text == "" && msg.MediaGroupID != "" {
-			// The parts of an album are separate messages: publish only one.
-			dedupe = fmt.Sprintf("%d/album/%d/%s", me.ID, msg.Chat.ID, msg.MediaGroupID)
-		}
+	if isAttached {
+		m.Attachments, p.File = []contract.Attachment{attached}, file
 	}
-	return m, dedupe, true
+	return p
 }
 
 // maxInput is far above Telegram's limit of a message, and far below the limit of an
@@ -111,46 +111,4 @@ func originOf(m *models.Message) string {
 func repliesTo(msg *models.Message, me *models.User) bool {
 	to := msg.ReplyToMessage
 	return to != nil && to.From != nil && to.From.ID == me.ID && to.ForumTopicCreated == nil
-}
-
-// attachmentOf returns the attachment of a message.
-func attachmentOf(m *models.Message) (contract.Attachment, bool) {
-	kind, name := "", ""
-	switch {
-	case len(m.Photo) > 0:
-		kind = "photo"
-	case m.Voice != nil:
-		kind = "voice message"
-	case m.VideoNote != nil:
-		kind = "video message"
-	case m.Animation != nil: // also has a document
-		kind = "animation"
-	case m.Document != nil:
-		kind, name = "document", m.Document.FileName
-	case m.Audio != nil:
-		kind, name = "audio file", m.Audio.FileName
-	case m.Video != nil:
-		kind, name = "video", m.Video.FileName
-	case m.Sticker != nil:
-		kind, name = "sticker", m.Sticker.Emoji
-	case m.Location != nil || m.Venue != nil:
-		kind = "location"
-	case m.Contact != nil:
-		kind = "contact"
-	case m.Poll != nil:
-		kind = "poll"
-	case m.Story != nil:
-		kind = "story"
-	case m.Dice != nil:
-		kind = "dice"
-	case m.Game != nil:
-		kind = "game"
-	case m.Checklist != nil:
-		kind = "checklist"
-	case m.PaidMedia != nil:
-		kind = "paid media"
-	default:
-		return contract.Attachment{}, false
-	}
-	return contract.Attachment{Kind: kind, Name: name}, true
 }

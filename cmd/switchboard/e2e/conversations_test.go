@@ -176,6 +176,6 @@ func TestUnsupportedMediaIsToldSo(t *testing.T) {
 	w := newWorld(t, withTelegram())
 	w.start()
 	w.telegramReady()
-	w.telegram.Inject(telegramtest.Incoming{From: telegramtest.User{ID: anna, FirstName: "Anna"}, Media: "voice"})
-	contains(t, "the answer", w.told(anna, 1).Text, "voice")
+	w.telegram.Inject(telegramtest.Incoming{From: telegramtest.User{ID: anna, FirstName: "Anna"}, Media: "poll"})
+	contains(t, "the answer", w.told(anna, 1).Text, "poll")
 }

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -17,6 +18,7 @@ const (
 	BreakBefore             // the call is not processed, and the connection is reset
 	BreakAfter              // the call is processed, its answer is lost
 	BreakInsideAnswer       // the call is processed, half of its answer arrives
+	PauseInsideAnswer       // the call is processed, the second half of its answer arrives after Release
 )
 
 // Fault is a scripted failure. Exactly one of Status, Hang and Break should be set.
@@ -75,7 +77,7 @@ func (s *Server) Heal() {
 	s.Release()
 }
 
-// Release ends the calls that hang: their connections break.
+// Release ends the calls that hang, whose connections break, and the pauses of answers.
 func (s *Server) Release() {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -97,7 +99,7 @@ func (f *faults) take(method string, chat int64) (faultAt, bool) {
 		if p.left--; p.left <= 0 {
 			f.queued = slices.Delete(f.queued, i, i+1)
 		}
-		if at.Hang {
+		if at.Hang || at.Break == PauseInsideAnswer {
 			if f.hung == nil {
 				f.hung = make(chan struct{})
 			}
@@ -141,14 +143,24 @@ func (f faultAt) happen(w http.ResponseWriter, r *http.Request) {
 }
 
 // after causes the fault after the call was processed. It reports whether to answer.
-func (f faultAt) after(w http.ResponseWriter, body []byte) bool {
+func (f faultAt) after(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	switch f.Break {
+	case PauseInsideAnswer:
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body[:len(body)/2]) //nolint:gosec // data for a test
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-f.release:
+			_, _ = w.Write(body[len(body)/2:]) //nolint:gosec // data for a test
+		case <-r.Context().Done():
+		}
+		return false
 	case BreakAfter:
 		reset(w)
 		return false
 	case BreakInsideAnswer:
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", "100000")
+		w.Header().Set("Content-Length", strconv.Itoa(max(100_000, 2*len(body))))
 		_, _ = w.Write(body[:len(body)/2]) //nolint:gosec // JSON for a test
 		_ = http.NewResponseController(w).Flush()
 		reset(w)

@@ -10,8 +10,12 @@ import (
 
 var tokenShape = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]{5,}$`)
 
-// ServeHTTP answers one Bot API call: /bot<token>/<method>.
+// ServeHTTP answers one Bot API call, /bot<token>/<method>, or the download of a file.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/file/") {
+		s.download(w, r)
+		return
+	}
 	token, method, found := strings.Cut(strings.TrimPrefix(r.URL.Path, "/bot"), "/")
 	p, err := readParams(r)
 	if r.Context().Err() != nil {
@@ -41,7 +45,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal != nil {
 		s.book.answered(call, refusal.code, refusal.description)
 	}
-	if faulty && !fault.after(w, body) {
+	if faulty && !fault.after(w, r, body) {
 		return
 	}
 	write(w, status, body)
@@ -67,6 +71,8 @@ func (s *Server) dispatch(ctx context.Context, token, method string, p params) (
 		return s.deleteMessage(b, p)
 	case "sendchataction":
 		return s.sendChatAction(p)
+	case "getfile":
+		return s.getFile(p)
 	case "setmycommands":
 		return b.setCommands(p)
 	case "getmycommands":

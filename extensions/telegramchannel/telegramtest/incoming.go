@@ -16,15 +16,18 @@ type Incoming struct {
 	Thread   int // topic of a forum; added if it does not exist
 	ReplyTo  int // message id in the same chat
 	Media    string
-	Edits    int   // the message id whose text this replaces: an edited_message
-	Forward  any   // its forward_origin; nil: From wrote it
-	Via      *User // the bot that it was sent through
+	File     *File  // of Media; nil: a small one
+	Album    string // its media_group_id
+	Edits    int    // the message id whose text this replaces: an edited_message
+	Forward  any    // its forward_origin; nil: From wrote it
+	Via      *User  // the bot that it was sent through
 }
 
 // Sent is the result of an [Incoming].
 type Sent struct {
 	Update  int64
 	Message int
+	File    string // its file_id
 }
 
 // Say sends a text of the user in the private chat with the bot.
@@ -37,11 +40,12 @@ func (s *Server) Say(userID int64, text string) Sent {
 // Media is photo, voice, document, sticker, video, video_note, audio,
 // animation, location, contact, poll or any other field of a message.
 func (s *Server) Inject(in Incoming) Sent {
-	kind, content, id := s.compose(in)
-	return Sent{Update: s.current().add(kind, content), Message: id}
+	kind, content, sent := s.compose(in)
+	sent.Update = s.current().add(kind, content)
+	return sent
 }
 
-func (s *Server) compose(in Incoming) (kind string, content map[string]any, id int) {
+func (s *Server) compose(in Incoming) (kind string, content map[string]any, sent Sent) {
 	if in.From.ID == 0 {
 		in.From = User{ID: 4242, FirstName: "User"}
 	}
@@ -81,10 +85,14 @@ func (s *Server) compose(in Incoming) (kind string, content map[string]any, id i
 	if in.Via != nil {
 		content["via_bot"] = *in.Via
 	}
+	sent.Message = m.ID
 	if in.Media != "" {
-		addMedia(content, in)
+		sent.File = s.addMedia(content, in)
 	}
-	return kind, content, m.ID
+	if in.Album != "" {
+		content["media_group_id"] = in.Album
+	}
+	return kind, content, sent
 }
 
 // wire encodes a message as Telegram does. The caller holds c.mu.
@@ -127,7 +135,20 @@ func (s *Server) writer(id int64) User {
 	return User{ID: id, IsBot: true, FirstName: "Former bot"}
 }
 
-func addMedia(w map[string]any, in Incoming) {
+// smallFiles are the contents of files that a test does not give.
+var smallFiles = map[string]File{
+	"photo":      {Data: []byte("\xff\xd8\xff\xe0\x00\x10JFIF\x00")},
+	"voice":      {MIME: "audio/ogg", Data: []byte("OggS\x00")},
+	"audio":      {MIME: "audio/mpeg", Data: []byte("\xff\xfb\x90\x64\x00")},
+	"video":      {MIME: "video/mp4", Data: []byte("\x00\x00\x00\x18ftypmp42")},
+	"video_note": {Data: []byte("\x00\x00\x00\x18ftypmp42")},
+	"animation":  {MIME: "video/mp4", Data: []byte("\x00\x00\x00\x18ftypmp42")},
+	"sticker":    {Data: []byte("RIFF\x00\x00\x00\x00WEBPVP8 ")},
+	"document":   {Name: "notes.txt", MIME: "text/plain", Data: []byte("notes")},
+}
+
+// addMedia turns a message into one with media, and returns the id of its file.
+func (s *Server) addMedia(w map[string]any, in Incoming) (id string) {
 	delete(w, "text")
 	delete(w, "entities")
 	if in.Text != "" {
@@ -136,22 +157,42 @@ func addMedia(w map[string]any, in Incoming) {
 			w["caption_entities"] = in.Entities
 		}
 	}
-	file := map[string]any{"file_id": "AgAD" + in.Media, "file_unique_id": in.Media, "width": 90, "height": 90,
-		"duration": 3, "length": 90}
+	f := smallFiles[in.Media]
+	if in.File != nil {
+		f = *in.File
+	}
 	switch in.Media {
-	case "photo":
-		w["photo"] = []any{file}
 	case "location":
-		w["location"] = map[string]any{"latitude": 52.5, "longitude": 13.4}
+		w["location"] = map[string]any{"latitude": 52.52, "longitude": 13.4}
+		return ""
 	case "contact":
 		w["contact"] = map[string]any{"phone_number": "+491", "first_name": "Someone"}
+		return ""
 	case "poll":
 		w["poll"] = map[string]any{"id": "1", "question": "?", "options": []any{}, "type": "regular"}
+		return ""
 	case "new_chat_members":
 		w["new_chat_members"] = []any{in.From}
-	default:
-		w[in.Media] = file
+		return ""
 	}
+	id = s.store(f, in.Media+"s")
+	file := map[string]any{"file_id": id, "file_unique_id": id, "file_size": f.size(), "width": 90, "height": 90,
+		"duration": 3, "length": 90}
+	if f.Name != "" {
+		file["file_name"] = f.Name
+	}
+	if f.MIME != "" {
+		file["mime_type"] = f.MIME
+	}
+	w[in.Media] = file
+	if in.Media == "photo" {
+		file["width"], file["height"] = 1280, 960
+		small := s.store(File{Data: []byte("a thumbnail")}, "thumbnails")
+		w["photo"] = []any{
+			map[string]any{"file_id": small, "file_unique_id": small, "file_size": 11, "width": 90, "height": 67}, file,
+		}
+	}
+	return id
 }
 
 var detectable = regexp.MustCompile(
@@ -188,13 +229,13 @@ func (s *Server) InjectRaw(id int64, kind string, content json.RawMessage) {
 
 // InjectTwice is Inject with the update queued twice under one id.
 func (s *Server) InjectTwice(in Incoming) Sent {
-	kind, content, id := s.compose(in)
+	kind, content, sent := s.compose(in)
 	b := s.current()
-	update1 := b.add(kind, content)
+	sent.Update = b.add(kind, content)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.push(update{id: update1, kind: kind, body: encodeUpdate(update1, kind, content), forced: true})
-	return Sent{Update: update1, Message: id}
+	b.push(update{id: sent.Update, kind: kind, body: encodeUpdate(sent.Update, kind, content), forced: true})
+	return sent
 }
 
 // InjectBatch queues messages so that one getUpdates returns them all; with
@@ -204,12 +245,13 @@ func (s *Server) InjectBatch(reversed bool, messages ...Incoming) []Sent {
 	out := make([]Sent, len(messages))
 	batch := make([]update, len(messages))
 	for i, in := range messages {
-		kind, content, id := s.compose(in)
+		kind, content, sent := s.compose(in)
 		b.mu.Lock()
 		b.nextID++
 		n := b.nextID
 		b.mu.Unlock()
-		out[i] = Sent{Update: n, Message: id}
+		sent.Update = n
+		out[i] = sent
 		batch[i] = update{id: n, kind: kind, body: encodeUpdate(n, kind, content)}
 	}
 	if reversed {

@@ -40,6 +40,9 @@ type Server struct {
 	chats  map[int64]*chat
 	global bucket
 
+	fileMu sync.Mutex
+	files  map[string]*storedFile // by id; nil: deleted
+
 	faults   faults
 	book     book
 	onAccept func(Message)
@@ -80,6 +83,7 @@ func New(opts ...Option) (*Server, error) {
 		bot:   b,
 		bots:  map[string]*bot{DefaultToken: b},
 		chats: map[int64]*chat{},
+		files: map[string]*storedFile{},
 	}
 	s.book.init()
 	for _, o := range opts {

@@ -484,7 +484,7 @@ func TestIncomingShapes(t *testing.T) {
 	if topic.Chat.Type != "supergroup" || topic.Thread != 3 || !topic.Topic || !slices.Equal(topic.Entities, want) {
 		t.Errorf("topic message: %+v", topic)
 	}
-	if photo.Text != "" || photo.Caption != "look" || len(photo.Photo) != 1 || photo.Chat.Type != "private" {
+	if photo.Text != "" || photo.Caption != "look" || len(photo.Photo) != 2 || photo.Chat.Type != "private" {
 		t.Errorf("photo: %+v", photo)
 	}
 }

@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+)
+
+// sentPhoto is a photo that Anna sends, and how it stands in the conversation.
+func sentPhoto(caption, content string) (in telegramtest.Incoming, reference string) {
+	data := []byte("\xff\xd8\xff\xe0" + content)
+	return telegramtest.Incoming{
+		From: telegramtest.User{ID: anna, FirstName: "Anna"}, Text: caption, Media: "photo",
+		File: &telegramtest.File{Data: data},
+	}, fmt.Sprintf("[image %.3x]", sha256.Sum256(data))
+}
+
+// storedFiles counts the files in the home.
+func (w *world) storedFiles() (n int) {
+	_ = filepath.WalkDir(w.file("blobs"), func(_ string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
+func TestPhotoStandsInTheConversation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	w.model.Handle(echo)
+	w.start()
+	w.telegramReady()
+	in, reference := sentPhoto("look: <one>", "a cat")
+	w.telegram.Inject(in)
+	w.told(anna, 1)
+	contains(t, "the request", transcript(w.model.Requests()[0]), "look: <one>\n"+reference)
+	if n := w.storedFiles(); n != 1 {
+		t.Errorf("%d files are stored, want 1", n)
+	}
+}
+
+// The kernel or the channel is killed during a download: the message arrives once, before
+// what was said after it.
+func TestDownloadSurvivesAKill(t *testing.T) {
+	t.Parallel()
+	kernelDies := func(w *world) { w.restart() }
+	channelDies := func(w *world) {
+		p := w.extensionProcess("telegram_channel")
+		kill(p, syscall.SIGKILL)
+		w.gone([]process{p})
+	}
+	for name, tc := range map[string]struct {
+		die   func(*world)
+		album string // whose parts wait in the store, not at Telegram
+	}{
+		"kernel, before the cursor":  {kernelDies, ""},
+		"kernel, after the cursor":   {kernelDies, "7"},
+		"channel, before the cursor": {channelDies, ""},
+		"channel, after the cursor":  {channelDies, "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, withTelegram(), withModel)
+			w.model.Handle(echo)
+			w.start()
+			w.telegramReady()
+			w.telegram.Fail("file", 1, telegramtest.Fault{Break: telegramtest.PauseInsideAnswer})
+			in, reference := sentPhoto("<one>", strings.Repeat("a cat ", 100_000))
+			in.Album = tc.album
+			sent := w.telegram.Inject(in)
+			if err := w.telegram.WaitCalls(w.ctx(), "file", 1); err != nil {
+				t.Fatal(err)
+			}
+			if tc.album != "" {
+				if err := w.telegram.WaitConfirmed(w.ctx(), sent.Update); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tc.die(w)
+			w.telegram.Heal()
+			w.telegram.Say(anna, "<two>")
+			w.eventually("both messages", func() bool { return w.count("user.message") == 2 })
+			w.eventually("the answer", func() bool {
+				texts := w.texts(anna)
+				return len(texts) > 0 && strings.Contains(texts[len(texts)-1], "<two>")
+			})
+			w.settled()
+			last := transcript(w.model.Requests()[w.model.Total()-1])
+			contains(t, "the request", last, "<one>\n"+reference)
+			if strings.Count(last, reference) != 1 || strings.Index(last, reference) > strings.Index(last, "<two>") {
+				t.Errorf("the photo is not there once, before what followed:\n%s", last)
+			}
+			if n := w.count("user.message"); n != 2 {
+				t.Errorf("%d messages were accepted, want 2", n)
+			}
+		})
+	}
+}
+
+func TestAlbumIsOneMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	w.model.Handle(echo)
+	w.start()
+	w.telegramReady()
+	first, one := sentPhoto("<one>", "a cat")
+	second, two := sentPhoto("", "a dog")
+	first.Album, second.Album = "7", "7"
+	w.telegram.InjectBatch(false, first, second)
+	w.told(anna, 1)
+	contains(t, "the request", transcript(w.model.Requests()[0]), "<one>\n"+one+"\n"+two)
+	if n := w.count("user.message"); n != 1 {
+		t.Errorf("%d messages were accepted, want 1", n)
+	}
+}
+
+// What cannot be downloaded is told to the person, in their language, and the rest of the
+// message is answered.
+func TestFileThatCannotBeDownloadedIsToldSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	w.model.Handle(echo)
+	large := telegramtest.Incoming{
+		From: telegramtest.User{ID: anna, FirstName: "Anna"}, Media: "video", Text: "<one>",
+		File: &telegramtest.File{Name: "film.mp4", Size: 21 << 20},
+	}
+	w.telegram.Inject(large)
+	large.From, large.Text = telegramtest.User{ID: boris, FirstName: "Boris", Language: "ru"}, ""
+	w.telegram.Inject(large)
+	deleted, _ := sentPhoto("<two>", "a cat")
+	w.telegram.DeleteFile(w.telegram.Inject(deleted).File)
+	w.start()
+	w.telegramReady()
+	w.eventually("the answers", func() bool {
+		return strings.Contains(strings.Join(w.texts(anna), "|"), "You said <two>") ||
+			strings.Contains(strings.Join(w.texts(anna), "|"), "You said <one> <two>")
+	})
+	contains(t, "what Anna is told", strings.Join(w.texts(anna), "|"),
+		"I couldn't read this: file over 20 MB, which Telegram doesn't pass on to bots.",
+		"I couldn't read this: file that Telegram no longer has.")
+	contains(t, "what Boris is told", w.told(boris, 1).Text,
+		"Не получилось прочитать: файл больше 20 МБ, такие Telegram не передаёт ботам.")
+	contains(t, "the last request", transcript(w.model.Requests()[w.model.Total()-1]),
+		"[file over 20 MB, which Telegram doesn't pass on to bots: film.mp4]")
+}
+
+// Fifty photos at once, some downloads of which fail at first: each is accepted once, and
+// what another person says is answered.
+func TestFloodOfPhotos(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	w.model.Handle(echo)
+	var batch []telegramtest.Incoming
+	for i := range 50 {
+		in, _ := sentPhoto(fmt.Sprintf("<n%d>", i), fmt.Sprint(i))
+		batch = append(batch, in)
+	}
+	w.telegram.InjectBatch(false, batch...)
+	w.telegram.Say(boris, "<hi>")
+	w.telegram.FailStatus("file", 10, http.StatusBadGateway)
+	w.start()
+	w.telegramReady()
+	contains(t, "the answer", w.told(boris, 1).Text, "<hi>")
+	w.eventually("all messages", func() bool { return w.count("user.message") == 51 })
+	w.settled()
+	if files, messages := w.storedFiles(), w.count("user.message"); files != 50 || messages != 51 {
+		t.Errorf("%d files and %d messages, want 50 and 51", files, messages)
+	}
+}

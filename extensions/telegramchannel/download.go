@@ -1,0 +1,143 @@
+package telegramchannel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-telegram/bot"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/sdk/attachment"
+)
+
+// downloadsAtOnce bounds concurrent downloads.
+const downloadsAtOnce = 8
+
+// fileTimes bound the time that files take.
+type fileTimes struct {
+	stall      time.Duration // how long a download may make no progress
+	budget     time.Duration // how long a poll waits for the files of its messages
+	giveUp     time.Duration // how long a file is tried
+	albumQuiet time.Duration // how long an album is waited for, after its last part
+}
+
+var defaultFileTimes = fileTimes{
+	stall: 30 * time.Second, budget: 5 * time.Second, giveUp: 10 * time.Minute, albumQuiet: time.Second,
+}
+
+// errStalled is the cause of a download that made no progress.
+var errStalled = errors.New("the download made no progress")
+
+// download requests a file by the path that getFile returned.
+func (a *api) download(ctx context.Context, path string) (io.ReadCloser, error) {
+	if path == "" || strings.HasPrefix(path, "/") {
+		return nil, fmt.Errorf("%w: the server names no file to download (is it run with --local?)", errNoFile)
+	}
+	u, err := url.Parse(a.url)
+	if err != nil {
+		return nil, &callError{err: err}
+	}
+	u = u.JoinPath("file", "bot"+a.token, path)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, &callError{err: err}
+	}
+	resp, err := a.transport.RoundTrip(req)
+	if err != nil {
+		return nil, &callError{err: err}
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	_ = resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
+		return nil, fmt.Errorf("%w: status %d", errNoFile, resp.StatusCode)
+	}
+	return nil, &callError{status: resp.StatusCode}
+}
+
+// errNoFile says that Telegram will never give a file.
+var errNoFile = errors.New("no such file at Telegram")
+
+// isMaybeGone reports whether a file is gone or unavailable for now: Telegram has one text
+// for both.
+func isMaybeGone(err error) bool { return strings.Contains(err.Error(), "temporarily unavailable") }
+
+// isGone reports whether Telegram refused a file for good.
+func isGone(err error) bool {
+	if errors.Is(err, errNoFile) || errors.Is(err, bot.ErrorNotFound) {
+		return true
+	}
+	kind, _ := classify(err)
+	return kind == refused || kind == malformed && !isMaybeGone(err)
+}
+
+// fetch downloads and stores the file of an attachment. If that can never succeed, the
+// attachment says why. After an error it may succeed later.
+func (a *activation) fetch(ctx context.Context, f remoteFile, at contract.Attachment) (contract.Attachment, error) {
+	select {
+	case a.downloads <- struct{}{}:
+		defer func() { <-a.downloads }()
+	case <-ctx.Done():
+		return at, ctx.Err()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := time.AfterFunc(a.set.files.stall, func() { cancel(errStalled) })
+	defer stalled.Stop()
+	remote, err := a.api.bot.GetFile(ctx, &bot.GetFileParams{FileID: f.ID})
+	if err != nil {
+		if strings.Contains(err.Error(), "file is too big") {
+			return unreadable(at, tooLarge), nil
+		}
+		return a.failed(at, err)
+	}
+	body, err := a.api.download(ctx, remote.FilePath)
+	if err != nil {
+		return a.failed(at, err)
+	}
+	defer func() { _ = body.Close() }()
+	got, err := attachment.Store(ctx, a.kernel, at, progress{body, func() { stalled.Reset(a.set.files.stall) }})
+	switch {
+	case errors.Is(err, contract.ErrTooLarge):
+		a.log.Warn("a file is not stored", "error", err)
+		return unreadable(at, tooLargeFor), nil
+	case err != nil && context.Cause(ctx) != nil:
+		return at, &callError{err: context.Cause(ctx)}
+	case err != nil:
+		return at, err
+	}
+	return got, nil
+}
+
+func (a *activation) failed(at contract.Attachment, err error) (contract.Attachment, error) {
+	if isGone(err) {
+		a.log.Warn("a file of a message cannot be downloaded", "error", a.api.redact(err))
+		return unreadable(at, gone), nil
+	}
+	return at, err
+}
+
+// progress is the body of a download. Its errors are of type *callError.
+type progress struct {
+	io.Reader
+	made func()
+}
+
+func (p progress) Read(into []byte) (int, error) {
+	n, err := p.Reader.Read(into)
+	if n > 0 {
+		p.made()
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &callError{err: err}
+	}
+	return n, err
+}
