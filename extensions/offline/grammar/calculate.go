@@ -1,11 +1,16 @@
 package grammar
 
 import (
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
 	"maps"
 	"math/big"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 // calculate returns the value of a sum: 2 + 2, 15% of 80, (3 - 1) * 4.
@@ -25,84 +30,49 @@ func calculate(text string) (string, bool) {
 		}
 	}
 	signs := strings.NewReplacer(" ", "", ",", ".", "×", "*", "·", "*", "÷", "/", "−", "-", "–", "-")
-	c := sum{rest: signs.Replace(b.String())}
-	v := c.terms()
-	if v == nil || c.rest != "" || c.operations == 0 {
+	expression := signs.Replace(b.String())
+	if strings.Trim(expression, "0123456789.+-*/%()") != "" || len(expression) > 200 {
+		return "", false
+	}
+	expression = leadingZeros.ReplaceAllString(expression, "$1$2")
+	parsed, err := parser.ParseExpr(percent.ReplaceAllString(expression, "($1*$2/100)"))
+	if _, number := parsed.(*ast.BasicLit); err != nil || number {
+		return "", false
+	}
+	v := value(parsed)
+	if v == nil {
 		return "", false
 	}
 	result := v.FloatString(6)
 	return strings.TrimSuffix(strings.TrimRight(result, "0"), "."), true
 }
 
-// sum evaluates an expression; a nil number is a mistake in it.
-type sum struct {
-	rest       string
-	operations int
-}
+var (
+	leadingZeros = pattern.New(`(^|[^0-9.])0+([0-9])`) // they make a number octal in Go
+	percent      = pattern.New(`([0-9.]+)%([0-9.]+)`)
+)
 
-// take takes one of the signs from the beginning of the rest.
-func (c *sum) take(signs string) byte {
-	if c.rest == "" || strings.IndexByte(signs, c.rest[0]) < 0 {
-		return 0
-	}
-	sign := c.rest[0]
-	c.rest = c.rest[1:]
-	c.operations++
-	return sign
-}
-
-func (c *sum) terms() *big.Rat { return c.chain("+-", c.factors) }
-
-func (c *sum) factors() *big.Rat { return c.chain("*/", c.number) }
-
-// chain evaluates numbers with operations of the same rank between them.
-func (c *sum) chain(signs string, next func() *big.Rat) *big.Rat {
-	v := next()
-	for v != nil {
-		sign := c.take(signs)
-		if sign == 0 {
-			return v
-		}
-		w := next()
+// value is the value of an expression, nil if it has none.
+func value(e ast.Expr) *big.Rat {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return value(e.X)
+	case *ast.BasicLit:
+		v, _ := new(big.Rat).SetString(e.Value)
+		return v
+	case *ast.BinaryExpr:
+		x, y := value(e.X), value(e.Y)
 		switch {
-		case w == nil || sign == '/' && w.Sign() == 0:
-			return nil
-		case sign == '+':
-			v.Add(v, w)
-		case sign == '-':
-			v.Sub(v, w)
-		case sign == '*':
-			v.Mul(v, w)
-		default:
-			v.Quo(v, w)
+		case x == nil || y == nil:
+		case e.Op == gotoken.ADD:
+			return x.Add(x, y)
+		case e.Op == gotoken.SUB:
+			return x.Sub(x, y)
+		case e.Op == gotoken.MUL:
+			return x.Mul(x, y)
+		case e.Op == gotoken.QUO && y.Sign() != 0:
+			return x.Quo(x, y)
 		}
-	}
-	return nil
-}
-
-// number reads a number, a sum in brackets, or a percentage of a number.
-func (c *sum) number() *big.Rat {
-	if strings.HasPrefix(c.rest, "(") {
-		c.rest = c.rest[1:]
-		v := c.terms()
-		if !strings.HasPrefix(c.rest, ")") {
-			return nil
-		}
-		c.rest = c.rest[1:]
-		return v
-	}
-	digits := strings.TrimLeft(c.rest, "0123456789.")
-	v, ok := new(big.Rat).SetString(c.rest[:len(c.rest)-len(digits)])
-	if !ok || len(c.rest)-len(digits) > 30 {
-		return nil
-	}
-	c.rest = digits
-	if c.take("%") == 0 {
-		return v
-	}
-	v.Quo(v, big.NewRat(100, 1))
-	if of := c.number(); of != nil {
-		return v.Mul(v, of)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func (s *scan) clock(i int, prefixed bool) (clock, int, Reason, bool) {
 	}
 	w := s.at(i)
 	if m := digital.FindStringSubmatch(w); m != nil && (prefixed || strings.Contains(w, ":") ||
-		s.oneOf(i+1, "am_pm")) {
+		s.begins(i+1, "am_pm")) {
 		h, _ := strconv.Atoi(m[1])
 		mi, _ := strconv.Atoi(m[2])
 		c := clock{hour: h, minute: mi, fixed: h > 12 || w[0] == '0' || s.lang == Russian}
@@ -72,7 +72,7 @@ func (s *scan) clock(i int, prefixed bool) (clock, int, Reason, bool) {
 		return clock{}, i, "", false
 	}
 	c := clock{hour: h, fixed: h > 12 || h == 0 || (len(w) == 2 && w[0] == '0')}
-	if s.oneOf(j, "am_pm") || (j < len(s.toks) && s.value("part_of_clock", j) > 0 && isDigit(rune(w[0]))) {
+	if s.begins(j, "am_pm") || (j < len(s.toks) && s.value("part_of_clock", j) > 0 && isDigit(rune(w[0]))) {
 		prefixed = true
 	}
 	if !prefixed {
@@ -124,16 +124,16 @@ func (s *scan) placeClock(c clock, j int) (clock, int, Reason, bool) {
 		j++
 	}
 	switch {
-	case s.oneOf(j, "am_pm"):
+	case s.begins(j, "am_pm"):
 		if c.hour < 1 || c.hour > 12 {
 			return c, j + 1, NoSuchTime, true
 		}
 		c.hour, c.fixed = c.hour%12, true
-		if s.oneOf(j, "pm") {
+		if s.begins(j, "pm") {
 			c.hour += 12
 		}
 		c.midnight = c.hour == 0 && c.minute == 0
-		j++
+		j, _ = s.words(j, "am_pm")
 	case s.value("part_of_clock", j) > 0:
 		c.part = part(s.value("part_of_clock", j))
 		j++

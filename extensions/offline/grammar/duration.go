@@ -161,16 +161,6 @@ func (s *scan) unitHere(i int) bool {
 }
 
 func number(w string) bool {
-	if w == "" {
-		return false
-	}
-	if _, ok := languages().values["number"][w]; ok {
-		return true
-	}
-	for _, r := range w {
-		if !isDigit(r) {
-			return false
-		}
-	}
-	return true
+	_, err := strconv.Atoi(w)
+	return err == nil || languages().values["number"][w] > 0
 }

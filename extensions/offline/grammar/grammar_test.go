@@ -527,6 +527,16 @@ func TestManage(t *testing.T) {
 		{"   \n\t ", "? unknown"},
 		{"what is the capital of France?", "? unknown"},
 		{"сколько будет два плюс два", "calculate: 4"},
+		{"2 + 2 * 2", "calculate: 6"},
+		{"(3 - 1) * 4.5", "calculate: 9"},
+		{"what is 15% of 80 plus 1", "calculate: 13"},
+		{"100 / 10% of 50", "calculate: 20"},
+		{"010 + 1", "calculate: 11"},
+		{"10 / 4", "calculate: 2.5"},
+		{"1 / 0", "? unknown"},
+		{"15% of (80 + 20)", "? unknown"},
+		{"1 & 3", "? unknown"},
+		{"5", "pick 5"},
 		{"list reminders and cancel all", "? unknown"},
 	})
 }
@@ -675,8 +685,12 @@ func TestHostileInput(t *testing.T) {
 	t.Parallel()
 	for i, piece := range []string{`" `, "« ", "in 5 minutes ", "at 9 ", "every Mon, ", "in Telegram ", "a ",
 		"remind me ", "' x", "an hour and ", "в ", "please "} {
-		for _, start := range []string{"", []string{"remind me to ", "send me in Telegram "}[i%2]} {
-			text := start + strings.Repeat(piece, (maxLength-len(start))/len(piece))
+		for j, start := range []string{"", "remind me to ", "send me in Telegram "} {
+			length := maxLength
+			if i%3 != j { // one long text of each piece shows its time
+				length /= 16
+			}
+			text := start + strings.Repeat(piece, (length-len(start))/len(piece))
 			if r := Parse(text, noon(t)); (r.Intent == nil) == (r.Question == nil) {
 				t.Errorf("%.40q: %+v", text, r)
 			}

@@ -107,7 +107,8 @@ func (l *lexicon) add(language Language, file string) {
 			l.sentences[language] = append(l.sentences[language], sentenceForm{intent, flag, pattern.New(form)})
 		case "times":
 			kind, flag, _ := strings.Cut(name, " ")
-			l.times[kind] = append(l.times[kind], newTimeForm(flag, l.pattern(content, own)))
+			form := l.pattern(content, own)
+			l.times[kind] = append(l.times[kind], timeForm{flag, form, pattern.Longest("^(?:" + form + ")")})
 		default:
 			if l.values[section] == nil {
 				l.values[section] = map[string]int{}
@@ -132,8 +133,8 @@ var slots = map[string]string{
 	"word": "`" + words, "words": "`" + words + `+?`, "n": "`(?P<n>" + words + ")", "quote": `(?P<quote>Q)`,
 	"list": "`(?P<list>" + words + "?)", "channel": "`(?P<channel>(?: [^ A-Z.:-][^ ]* ){1,3}?)",
 	"said3": "`(?P<said>" + words + "{1,3})", "d": "`(?P<d> [0-9]{1,2}-? )", "d2": "`(?P<d2> [0-9]{1,2}-? )",
-	"d3": "`(?P<d3> [0-9]{1,2}-? )", "year": "`(?P<year> 2[0-9]{3} )", "h": `(?P<h>{number_word})`,
-	"range": "`(?P<range> [^ ]+-[^ ]+ )", "digits": "`(?: [0-9]+ )", "number_word": "`(?: [0-9]{1,2} |" + words + ")",
+	"d3": "`(?P<d3> [0-9]{1,2}-? )", "year": "`(?P<year> 2[0-9]{3} )", "h": `(?P<h>{digits}|<number>)`,
+	"range": "`(?P<range> [^ ]+-[^ ]+ )", "digits": "`(?: [0-9]+ )",
 }
 
 var parts = pattern.New(`\(\?P<\w+>|\(\?:|\.\*|[()|?*+]|<\w+>|\{[\w+]+\}|[^\s()|?*+<>{}]+|\s+`)

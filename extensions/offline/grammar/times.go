@@ -1,90 +1,24 @@
 package grammar
 
 import (
-	"regexp/syntax"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/switchboard-run/switchboard/extensions/offline/pattern"
 )
 
 // timeForm is one row of the times.
 type timeForm struct {
-	flag  string
-	form  *pattern.Pattern
-	opens func() []string // with one of these begins every text of the form
+	flag       string
+	expression string
+	form       *pattern.Pattern
 }
 
-func newTimeForm(flag, expression string) timeForm {
-	return timeForm{flag, pattern.Longest("^(?:" + expression + ")"), sync.OnceValue(func() []string {
-		parsed, err := syntax.Parse(expression, syntax.Perl)
-		if err != nil {
-			panic(err) // embedded
-		}
-		return openings(parsed)
-	})}
-}
-
-// mayOpen reports whether a line may begin with the form. Most don't, and it is much
-// cheaper to see than to run the expression.
-func (f timeForm) mayOpen(line string) bool {
-	return slices.ContainsFunc(f.opens(), func(opening string) bool {
-		return strings.HasPrefix(line, strings.TrimSuffix(opening, anything))
-	})
-}
-
-// anything ends an opening after which there may be anything.
-const anything = "\x00"
-
-// openings returns the beginnings of what an expression matches.
-func openings(re *syntax.Regexp) []string {
-	switch re.Op {
-	case syntax.OpLiteral:
-		return []string{string(re.Rune)}
-	case syntax.OpCapture, syntax.OpPlus:
-		return openings(re.Sub[0])
-	case syntax.OpRepeat:
-		if re.Min > 0 {
-			return openings(re.Sub[0])
-		}
-	case syntax.OpStar, syntax.OpQuest:
-		return append(openings(re.Sub[0]), "")
-	case syntax.OpAlternate:
-		var all []string
-		for _, sub := range re.Sub {
-			all = append(all, openings(sub)...)
-		}
-		return all
-	case syntax.OpConcat:
-		all := []string{""}
-		for _, sub := range re.Sub {
-			var longer []string
-			for _, opening := range all {
-				if strings.TrimSpace(opening) != "" {
-					longer = append(longer, opening)
-					continue
-				}
-				for _, next := range openings(sub) {
-					longer = append(longer, opening+next)
-				}
-			}
-			all = longer
-		}
-		return all
-	case syntax.OpCharClass:
-		if re.Rune[len(re.Rune)-1] <= '9' {
-			var digits []string
-			for i := 0; i < len(re.Rune); i += 2 {
-				for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
-					digits = append(digits, string(r))
-				}
-			}
-			return digits
-		}
-	}
-	return []string{anything}
+// mayBegin reports whether the form may begin with a word: most words are nowhere in it,
+// and it is much cheaper to see that than to run the expression.
+func (f timeForm) mayBegin(word string) bool {
+	return word != "" && (strings.Contains(f.expression, " "+word+" ") || strings.Contains(word, "-") ||
+		isDigit(rune(word[0])) && strings.Contains(f.expression, "[0-9]"))
 }
 
 // timeMatch is a form of a time with its slots, which are words.
@@ -100,7 +34,7 @@ func (s *scan) timesAt(kind string, i int, yield func(timeMatch)) {
 	end := min(i+longest, len(s.toks))
 	line := s.line[s.offsets[i]:s.offsets[end]]
 	for _, f := range languages().times[kind] {
-		if !f.mayOpen(line) {
+		if !f.mayBegin(s.at(i)) {
 			continue
 		}
 		at := f.form.FindStringSubmatchIndex(line)

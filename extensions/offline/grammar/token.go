@@ -100,12 +100,6 @@ func tokenize(text string) []token {
 		}
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' {
 			end := wordEnd(text, i)
-			if m := meridiem(text[i:]); m > 0 {
-				toks = append(toks, token{kind: word, start: i, end: i + m, norm: norm(text[i:i+1]) + "m",
-					glued: glued})
-				i += m
-				continue
-			}
 			toks = append(toks, split(text, i, end, glued)...)
 			i = end
 			continue
@@ -144,20 +138,6 @@ func quote(text string, i int, r rune, n int) (int, bool) {
 		j += m
 	}
 	return 0, false
-}
-
-// meridiem recognizes "a.m." and "p.m." and returns its length.
-func meridiem(s string) int {
-	if len(s) < 3 || (s[0]|0x20 != 'a' && s[0]|0x20 != 'p') || s[1] != '.' || s[2]|0x20 != 'm' {
-		return 0
-	}
-	if len(s) > 3 && s[3] == '.' {
-		return 4
-	}
-	if r, _ := utf8.DecodeRuneInString(s[3:]); unicode.IsLetter(r) {
-		return 0
-	}
-	return 3
 }
 
 // wordEnd returns the end of the word at i: letters and digits, joined by an
@@ -220,6 +200,12 @@ func (s *scan) is(i int, k kind) bool { return i >= 0 && i < len(s.toks) && s.to
 // token after it.
 func (s *scan) words(i int, list string) (int, bool) {
 	return s.longest(i, slices.Values(languages().phrases[list]))
+}
+
+// begins reports whether a phrase of a list is at i.
+func (s *scan) begins(i int, list string) bool {
+	_, ok := s.words(i, list)
+	return ok
 }
 
 // longest matches the longest of the phrases at i.
