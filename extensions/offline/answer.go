@@ -190,7 +190,8 @@ func (d dialog) complete(before, text string) (string, grammar.Reading) {
 		if r.Intent != nil {
 			return a, r
 		}
-		if narrower == "" && r.Question.Reason != asked.Question.Reason && narrow[r.Question.Reason] {
+		if q := r.Question.Reason; narrower == "" && q != asked.Question.Reason && (narrow[q] ||
+			q == grammar.NoTime && asked.Question.Reason == grammar.NoText) {
 			narrower, reading = a, r
 		}
 	}
@@ -199,8 +200,8 @@ func (d dialog) complete(before, text string) (string, grammar.Reading) {
 
 // narrow are the questions that may follow an answer: what was asked for is known, but
 // something else is not.
-var narrow = map[grammar.Reason]bool{grammar.NoClock: true, grammar.AmPm: true, grammar.NoTime: true,
-	grammar.Past: true, grammar.NoSuchTime: true, grammar.AmbiguousDay: true, grammar.Vague: true}
+var narrow = map[grammar.Reason]bool{grammar.NoClock: true, grammar.AmPm: true, grammar.Past: true,
+	grammar.NoSuchTime: true, grammar.AmbiguousDay: true, grammar.Vague: true}
 
 // choose applies an answer to a sentence that was understood, but not carried out:
 // it asked which reminder is meant, or whether to cancel all.

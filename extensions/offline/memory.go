@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/extensions/offline/grammar"
@@ -298,8 +297,8 @@ var number = pattern.New(`\d+`)
 // amend changes a part of what was just remembered, or asks which part: a number, if
 // there is only one, or the words that are named.
 func (d dialog) amend(w phrases, m memory, i grammar.Intent) reply {
-	was := i.Which.Name
-	if numbers := number.FindAllStringSubmatch(m.Text, -1); was == "" && len(numbers) == 1 && number.FindString(i.Text) == i.Text {
+	was, numbers := i.Which.Name, number.FindAllStringSubmatch(m.Text, -1)
+	if was == "" && len(numbers) == 1 && number.FindString(i.Text) == i.Text {
 		was = numbers[0][0]
 	}
 	text, ok := replaceWords(m.Text, was, i.Text)
@@ -318,18 +317,9 @@ func (d dialog) amend(w phrases, m memory, i grammar.Intent) reply {
 
 // replaceWords replaces words that a text has exactly once.
 func replaceWords(text, was, with string) (string, bool) {
-	if was == "" || with == "" || strings.Count(text, was) != 1 {
-		return text, false
-	}
-	at := strings.Index(text, was)
-	before, _ := utf8.DecodeLastRuneInString(text[:at])
-	after, _ := utf8.DecodeRuneInString(text[at+len(was):])
-	for _, r := range []rune{before, after} {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return text, false
-		}
-	}
-	return strings.Replace(text, was, with, 1), true
+	padded, was := " "+text+" ", " "+was+" "
+	replaced := strings.TrimSpace(strings.Replace(padded, was, " "+with+" ", 1))
+	return replaced, was != "  " && with != "" && strings.Count(padded, was) == 1
 }
 
 // forgotten reports the result of forget.

@@ -14,8 +14,8 @@ var (
 	// timed are the intents that may have a time: in any other sentence it is not
 	// understood.
 	timed = map[string]bool{"remind": true, "alarm": true, "move": true, "correct": true, "snooze": true, "send": true,
-		"ask": true, "list": true, "ask_date": true, "ask_days": true, "when": true, "recall": true, "ask_memory": true, "next": true,
-		"bye": true}
+		"ask": true, "list": true, "ask_date": true, "ask_days": true, "when": true, "recall": true, "ask_memory": true,
+		"next": true, "bye": true}
 	// readings are the flags that say how a form is read, not what it means.
 	readings = map[string]bool{"!": true, "literal": true, "quoted": true, "greeting": true, "greet": true,
 		"timed": true, "stop": true, "wake": true}

@@ -268,7 +268,8 @@ func (s *Schedule) applyZone(r Request, isNew bool) error {
 func (s *Schedule) applyOnce(r Request, now time.Time) (notes []string, err error) {
 	switch {
 	case r.Cron != nil, r.EverySeconds != nil, r.EveryDays != nil, r.Until != nil:
-		return nil, errors.New("cron, every_days, every_seconds and until are for recurring schedules: use schedule_recurring")
+		return nil, errors.New("cron, every_days, every_seconds and until are for recurring schedules: " +
+			"use schedule_recurring")
 	case r.At != nil && r.DelaySeconds != nil:
 		return nil, errors.New("both at and delay_seconds are given: give only one")
 	case r.DelaySeconds != nil:
