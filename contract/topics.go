@@ -15,6 +15,7 @@ const (
 	TopicDeliveryDead      = "system.delivery.dead"
 	TopicExtension         = "system.extension." // + state
 	TopicPersonRevoked     = "system.person.revoked"
+	TopicStopped           = "system.conversation.stopped"
 	TopicSchedulesDeclared = "schedules.declared"
 	TopicSessionIdle       = "session.idle." // + extension id
 	TopicModelUsage        = "model.usage"
@@ -68,6 +69,8 @@ type Action struct {
 // extension.
 type SessionIdle struct {
 	Session string `json:"session"`
+	// Stopped: it is idle because a person stopped it, who doesn't expect a turn now.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 // AgentInput is the payload of agent.input.<agent>.
@@ -341,6 +344,16 @@ type PersonRevoked struct {
 type PersonEnded struct {
 	Kind  string   `json:"kind"`  // in the singular: reminder
 	Names []string `json:"names"` // for people
+}
+
+// ConversationStopped is the payload of system.conversation.stopped: a person stopped
+// everything in a conversation. The kernel has ended its turns and what waited there.
+// An extension ends what it does for the conversation without starting a turn there,
+// and tells the person what that was.
+type ConversationStopped struct {
+	Conversation string   `json:"conversation"` // its handle
+	Sessions     []string `json:"sessions"`     // of the agents that have talked there
+	Language     string   `json:"language,omitempty"`
 }
 
 // SchedulesDeclared is the payload of schedules.declared: all schedules of one

@@ -20,7 +20,7 @@ type Slash struct {
 // builtin are the commands that the kernel itself answers.
 var builtin = []Slash{
 	{Name: "new", Description: "start a new conversation"},
-	{Name: "stop", Description: "stop what I am doing"},
+	{Name: "stop", Arguments: " [answer]", Description: "stop everything here, or only the running answer"},
 	{Name: "agent", Arguments: " [name]", Description: "show or choose the agent that answers here"},
 	{Name: "model", Arguments: " [name]", Description: "show or choose the language model that answers here"},
 	{Name: "status", Description: "show what is running"},

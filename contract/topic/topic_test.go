@@ -86,6 +86,7 @@ func TestKernelTopics(t *testing.T) {
 		contract.TopicAgentTask, contract.TopicAgentBackground, contract.TopicDeliveryDead,
 		contract.TopicExtension + "x", contract.TopicSchedulesDeclared, contract.TopicSessionIdle + "x",
 		contract.TopicModelUsage, contract.TopicPersonRevoked,
+		contract.TopicStopped,
 	}
 	if got := len(topic.KernelPatterns()); got != len(topics) {
 		t.Errorf("%d kernel patterns, the contract has %d topics", got, len(topics))

@@ -95,3 +95,24 @@ func find(language string) *catalog {
 	}
 	return nil
 }
+
+// List joins items for a sentence, of which it shows at most a number.
+func List(language string, items []string, most int) string {
+	text := strings.Join(items[:min(len(items), most)], ", ")
+	if more := len(items) - most; more > 0 {
+		text += Say(language, " and %d more", more)
+	}
+	return text
+}
+
+// maxQuote is the longest Quote, in characters.
+const maxQuote = 60
+
+// Quote is the beginning of a text in quotation marks, in one line.
+func Quote(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > maxQuote {
+		text = strings.TrimSpace(string(r[:maxQuote])) + "..."
+	}
+	return "“" + text + "”"
+}

@@ -24,9 +24,11 @@ type ending struct {
 	by      string // the agent that ends it; empty: the extension
 	text    string // the conclusion, the last message, or the reason
 	input   string // of the turn that ends it, if one does
-	// turnsExhausted: no more turns may follow from the event. The owner was told,
-	// and the initiator gets a record instead of a turn.
-	turnsExhausted bool
+	// noTurn: the initiator gets a record instead of a turn. No more turns may follow
+	// from the event, of which the owner was told, or a person stopped everything.
+	noTurn bool
+	// discard: the result is not delivered.
+	discard bool
 }
 
 // end ends x in one commit: both sides get a record, pending inputs are withdrawn,
@@ -61,7 +63,10 @@ func (l *links) end(ctx context.Context, x *exchange, e ending) (sdk.Effects, er
 	for _, agent := range []string{x.Initiator, x.Peer} {
 		effects = append(effects, x.record(agent, ID, x.endRecord(agent)+unread[agent], ""))
 	}
-	result, err := l.deliverResult(ctx, x, e.turnsExhausted)
+	if e.discard {
+		return append(effects, x.put()), nil
+	}
+	result, err := l.deliverResult(ctx, x, e.noTurn)
 	return append(append(effects, result...), x.put()), err
 }
 
@@ -92,11 +97,11 @@ func (l *links) unansweredText(ctx context.Context, x *exchange, g pendingInput)
 
 // deliverResult delivers the result of x to its origin, or to the first open
 // ancestor: an exchange, or a conversation.
-func (l *links) deliverResult(ctx context.Context, x *exchange, turnsExhausted bool) (sdk.Effects, error) {
+func (l *links) deliverResult(ctx context.Context, x *exchange, noTurn bool) (sdk.Effects, error) {
 	at, agent := x.From, x.Initiator
 	for range maxAncestors {
 		if at.Thread == "" {
-			return l.deliverToConversation(ctx, x, at, turnsExhausted)
+			return l.deliverToConversation(ctx, x, at, noTurn)
 		}
 		parent, err := l.load(ctx, at.Thread)
 		switch {
@@ -124,7 +129,7 @@ func resultKey(id string) string { return id + resultSuffix }
 const resultSuffix = "/end"
 
 func (l *links) deliverToConversation(
-	ctx context.Context, x *exchange, at origin, turnsExhausted bool,
+	ctx context.Context, x *exchange, at origin, noTurn bool,
 ) (sdk.Effects, error) {
 	exists, err := l.conversationExists(ctx, at.Session)
 	if err != nil {
@@ -136,7 +141,7 @@ func (l *links) deliverToConversation(
 	}
 	x.Result = at.Session
 	kind := contract.InputResult
-	if turnsExhausted {
+	if noTurn {
 		kind = contract.InputRecord
 	}
 	return sdk.Effects{sdk.Raw(&busv1.Input{

@@ -37,6 +37,7 @@ type fakeKernel struct {
 	made     int          // sessions
 	outputs  []fakeOutput // not handled yet
 	killed   bool         // the process dies at the next commit of a handler
+	notified []string     // notices to people
 }
 
 type fakeSession struct {
@@ -199,6 +200,8 @@ func (p *fakeKernel) commit(effects sdk.Effects) (results []*busv1.EffectResult,
 				in.frame = along.Context["links/peers"]
 			}
 			queued = append(queued, func() { s.queue = append(s.queue, in) })
+		case *busv1.Effect_Publish:
+			queued = append(queued, func() { p.notified = append(p.notified, string(k.Publish.GetPayload())) })
 		case *busv1.Effect_Withdraw:
 			queued = append(queued, func() {
 				for _, s := range p.sessions {

@@ -13,9 +13,13 @@ import (
 // noReply is the answer of an agent that sends no message.
 const noReply = "NO_REPLY"
 
-// handle passes the output of one side to the other.
+// handle passes the output of one side to the other, and ends what a person stopped.
 func (l *links) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
-	if e.Topic != contract.TopicAgentOutput {
+	switch e.Topic {
+	case contract.TopicAgentOutput:
+	case contract.TopicStopped:
+		return l.stopped(ctx, e)
+	default:
 		return nil, sdk.Drop(ID + " does not handle " + e.Topic)
 	}
 	var out contract.AgentOutput
@@ -51,7 +55,7 @@ func (l *links) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	x.setSession(self, out.Session)
 	if out.Outcome != contract.OutcomeOK {
 		return l.end(ctx, x, ending{
-			outcome: out.Outcome, by: self, text: failureText(out), input: out.Input, turnsExhausted: e.Hop > 0,
+			outcome: out.Outcome, by: self, text: failureText(out), input: out.Input, noTurn: e.Hop > 0,
 		})
 	}
 	return l.handleReply(ctx, x, self, out)

@@ -22,6 +22,9 @@ func (x *exchange) outcomeText() string {
 	case "timeout":
 		return fmt.Sprintf("ended without a conclusion: %s took too long", x.EndedBy)
 	case "cancelled":
+		if x.EndedBy == "" {
+			return "ended without a conclusion: the user stopped everything"
+		}
 		return fmt.Sprintf("ended without a conclusion: %s was stopped", x.EndedBy)
 	}
 	return fmt.Sprintf("ended without a conclusion: %s failed (%s)", x.EndedBy, x.Outcome)

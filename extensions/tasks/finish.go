@@ -81,6 +81,9 @@ func (c *change) finish(task *Task, result Result) error {
 		return err
 	}
 	c.notifyWaiters(task.Root)
+	if task.Dropped {
+		return nil
+	}
 	if task.Deliver == announce {
 		return c.announceResult(task, result)
 	}

@@ -3,11 +3,10 @@ package tasks
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -29,7 +28,7 @@ const (
 )
 
 // idle sends main, which was idle a moment ago, a notice of the results that no
-// notice has named.
+// notice has named. If a person stopped main, the notice starts no turn.
 func (t *tasks) idle(ctx context.Context, e contract.SessionIdle) (sdk.Effects, error) {
 	c, root := t.change(ctx, "idle:"+e.Session), e.Session
 	page, more, err := c.k.Page(ctx, unnoticedOf(root), "", maxNoticed)
@@ -45,26 +44,24 @@ func (t *tasks) idle(ctx context.Context, e contract.SessionIdle) (sdk.Effects, 
 	}
 	n.Number, n.Uncollected = n.Number+1, len(page)
 	c.write(noticePrefix+root, n)
-	names := make([]string, 0, maxShown)
+	names := make([]string, 0, len(page))
 	for _, v := range page {
 		name, err := track[string](c, v)
 		if err != nil {
 			return nil, err
 		}
-		if len(names) < maxShown {
-			names = append(names, *name)
-		}
+		names = append(names, *name)
 		c.write(v.Key, nil)
 		c.effect(sdk.Put(noticedOf(root)+lastOf(v.Key), n.Number))
 	}
-	shown := strings.Join(names, ", ")
-	if more := len(page) - len(names); more > 0 {
-		shown += " and " + strconv.Itoa(more) + " more"
+	kind := contract.InputNotice
+	if e.Stopped { // main reads it in its next turn
+		kind = contract.InputRecord
 	}
 	c.effect(sdk.Raw(&busv1.Input{
-		Session: root, Kind: contract.InputNotice, Sender: ID,
+		Session: root, Kind: kind, Sender: ID,
 		DedupeKey: noticeDedupe(root, n.Number), IfExists: true,
-		Text: "Finished: " + shown + ". receive or check returns the results.",
+		Text: "Finished: " + words.List("", names, maxShown) + ". receive or check returns the results.",
 	}))
 	if more {
 		c.effect(sdk.WhenIdle(root))

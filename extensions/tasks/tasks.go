@@ -180,6 +180,8 @@ func (t *tasks) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 		return decode(ctx, e, t.idle)
 	case contract.TopicPersonRevoked:
 		return t.revoked(ctx, e)
+	case contract.TopicStopped:
+		return t.stopped(ctx, e)
 	case TopicChanged:
 		return decode(ctx, e, func(ctx context.Context, c changed) (sdk.Effects, error) {
 			t.wake(c.Root)

@@ -165,12 +165,12 @@ func TestCommandMenuInTheLanguageOfThePerson(t *testing.T) {
 	t.Parallel()
 	s := tg.Start(t)
 	k := newMemory()
-	k.describes("stop", "stop what I am doing")
+	k.describes("stop", "stop everything here, or only the running answer")
 	begin(t, k, s, s.Token())
 	if err := s.Wait(t.Context(), "both menus", func() bool {
 		english, russian := s.Commands("de"), s.Commands("ru")
-		return len(english) == 1 && english[0].Description == "Stop what I am doing" &&
-			len(russian) == 1 && russian[0].Description == "Остановить то, что я делаю"
+		return len(english) == 1 && english[0].Description == "Stop everything here, or only the running answer" &&
+			len(russian) == 1 && russian[0].Description == "Остановить здесь всё или только текущий ответ"
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -216,7 +216,7 @@ func TestTheServicesOfATurn(t *testing.T) {
 	for _, c := range channels.GetCommands() {
 		commands = append(commands, c.GetName()+": "+c.GetDescription())
 	}
-	if !slices.Contains(commands, "stop: stop what I am doing") || !slices.Contains(commands, "shout: shouts") {
+	if !slices.Contains(commands, "stop: stop everything here, or only the running answer") || !slices.Contains(commands, "shout: shouts") {
 		t.Errorf("the commands are %q", commands)
 	}
 }

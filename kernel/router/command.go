@@ -37,17 +37,13 @@ func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) (strin
 	case "status":
 		return r.statusHere(tx, q)
 	case "new":
-		if _, err := r.stop(tx, c, ""); err != nil {
+		if _, err := r.stop(tx, q, false); err != nil {
 			return "", err
 		}
 		c.Epoch++
 		return q.say("New conversation. The old one is saved, but I won't use it."), tx.PutConversation(c)
 	case "stop":
-		n, err := r.stop(tx, c, q.say("Stopped."))
-		if n > 0 || err != nil {
-			return "", err // the turn answers
-		}
-		return q.say("Nothing is running here."), nil
+		return r.stop(tx, q, rest != "answer")
 	case "agent":
 		return r.chooseAgent(tx, q, rest)
 	case "model":
@@ -102,7 +98,8 @@ func (r *MessageRouter) statusHere(tx *bus.Tx, q request) (string, error) {
 func working(tx *bus.Tx, c *journal.Conversation, own *journal.Session) int {
 	busy := map[int64]bool{}
 	for _, l := range tx.Working() {
-		if (own == nil || l.Session != own.ID) && session.InputOf(l.Event).ReplyTo == c.Handle {
+		in := session.InputOf(l.Event)
+		if (own == nil || l.Session != own.ID) && in.ReplyTo == c.Handle && in.Kind != contract.InputRecord {
 			busy[l.Session] = true
 		}
 	}
@@ -111,31 +108,6 @@ func working(tx *bus.Tx, c *journal.Conversation, own *journal.Session) int {
 
 // manyInputs is the most inputs that /status counts.
 const manyInputs = 100
-
-// formerly is how many earlier sessions of a conversation /stop reaches: messages that
-// waited at a /new are still answered there.
-const formerly = 3
-
-// stop cancels the turns of all agents in a conversation.
-func (r *MessageRouter) stop(tx *bus.Tx, c *journal.Conversation, text string) (ended int, err error) {
-	for _, a := range r.directory.Current().Agents {
-		for then := *c; then.Epoch >= max(0, c.Epoch-formerly); then.Epoch-- {
-			s, err := tx.SessionByKey(a.ID, ChatKey(&then))
-			if err != nil {
-				return ended, err
-			}
-			if s == nil {
-				continue
-			}
-			n, err := r.sessions.CancelTurns(tx, s, text)
-			if err != nil {
-				return ended, err
-			}
-			ended += n
-		}
-	}
-	return ended, nil
-}
 
 func (r *MessageRouter) chooseAgent(tx *bus.Tx, q request, name string) (string, error) {
 	dir, c := r.directory.Current(), q.conversation

@@ -61,15 +61,15 @@ func TestStopARunningTurn(t *testing.T) {
 		other := orchestrator.Hears("work for me")
 		telegram.Says("anna", "not begun yet")
 		telegram.Says("anna", "/stop")
-		telegram.Shows("anna: Stopped.")
+		telegram.Shows("anna: Stopped. Dropped 1 message that waited: “not begun yet”.")
 		if !orchestrator.Cancelled(running.Delivery.GetToken()) {
 			t.Error("the agent was not told")
 		}
 		running.Answers("too late")
 		telegram.IsSilent()
-		orchestrator.Hears("not begun yet").Answers("this is kept")
 		other.Answers("untouched")
-		telegram.Shows("anna: this is kept", "boris: untouched")
+		telegram.Shows("boris: untouched")
+		orchestrator.HearsNothing()
 	})
 }
 
@@ -122,10 +122,9 @@ func TestStopWhenNothingRuns(t *testing.T) {
 		orchestrator.Dies()
 		telegram.Says("anna", "waits")
 		telegram.Says("anna", "/stop")
-		telegram.Shows("anna: Nothing is running here.")
+		telegram.Shows("anna: Stopped. Dropped 1 message that waited: “waits”.")
 		orchestrator.Starts()
-		orchestrator.Hears("waits").Answers("kept")
-		telegram.Shows("anna: kept")
+		orchestrator.HearsNothing()
 	})
 }
 

@@ -120,7 +120,7 @@ func (r *MessageRouter) household(tx *bus.Tx, q request, rest string) (string, e
 	case !g.Household:
 		return q.say("I already use only what is said in this group."), nil
 	}
-	if _, err := r.stop(tx, q.conversation, ""); err != nil {
+	if _, err := r.stop(tx, q, false); err != nil {
 		return "", err
 	}
 	return q.say(confinedText), setHousehold(tx, g, false)

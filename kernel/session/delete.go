@@ -32,7 +32,7 @@ func (st *Store) Delete(tx *bus.Tx, id int64) error {
 	if err != nil {
 		return err
 	}
-	if err := st.publishIdle(tx, s); err != nil {
+	if err := st.publishIdle(tx, s, false); err != nil {
 		return err
 	}
 	return tx.DeleteSession(id)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -62,8 +63,30 @@ func (st *Store) cancelAll(tx *bus.Tx, s *journal.Session, text string, records 
 	if ended, err = st.CancelTurns(tx, s, text); err != nil {
 		return ended, err
 	}
-	n, err := st.cancelWaiting(tx, s, text, func(e *busv1.Event) bool { return records || begins(InputOf(e)) })
-	return ended + n, err
+	dropped, err := st.cancelWaiting(tx, s, text, func(e *busv1.Event) bool { return records || begins(InputOf(e)) })
+	return ended + len(dropped), err
+}
+
+// Stop ends without a text what runs in a session because a person stopped it and, with
+// all, what waits. It returns the number of turns, and the inputs that waited.
+func (st *Store) Stop(
+	tx *bus.Tx, s *journal.Session, all bool,
+) (ended int, dropped []contract.AgentInput, err error) {
+	if ended, err = st.CancelTurns(tx, s, ""); err != nil || !all {
+		return ended, nil, err
+	}
+	dropped, err = st.cancelWaiting(tx, s, "", func(e *busv1.Event) bool { return begins(InputOf(e)) })
+	if err == nil && len(dropped) > 0 {
+		_, _, err = st.Queue(tx, s, unanswered, "")
+	}
+	return ended, dropped, errors.Join(err, st.publishIdle(tx, s, true))
+}
+
+// unanswered tells an agent what it never got.
+var unanswered = contract.AgentInput{
+	Kind: contract.InputRecord, Sender: contract.KernelSource,
+	Text: "The user stopped everything. The messages since your last answer were dropped and not answered: " +
+		"don't act on them unless the user asks again.",
 }
 
 // CancelInputs ends without a text what runs and waits in a session because of inputs
@@ -86,33 +109,33 @@ func (st *Store) CancelInputs(tx *bus.Tx, s *journal.Session, mine func(*busv1.E
 			break
 		}
 	}
-	n, err := st.cancelWaiting(tx, s, "", which)
-	return ended + n, err
+	dropped, err := st.cancelWaiting(tx, s, "", which)
+	return ended + len(dropped), err
 }
 
-// cancelWaiting ends the waiting inputs of a session that which accepts, and returns the
-// number of outputs that it published.
+// cancelWaiting ends the waiting inputs of a session that which accepts. It returns
+// those that would have begun a turn, for each of which it published an output.
 func (st *Store) cancelWaiting(
 	tx *bus.Tx, s *journal.Session, text string, which func(*busv1.Event) bool,
-) (ended int, err error) {
+) (dropped []contract.AgentInput, err error) {
 	waiting, events, err := st.Waiting(tx, s, math.MaxInt32)
 	if err != nil {
-		return ended, err
+		return nil, err
 	}
 	for i, d := range waiting {
 		if !which(events[i]) {
 			continue
 		}
 		if err := tx.Settle(d, journal.Done, "cancelled before it began"); err != nil {
-			return ended, err
+			return nil, err
 		}
-		if begins(InputOf(events[i])) {
+		if in := InputOf(events[i]); begins(in) {
 			out := contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}
-			n, err := st.endAll(tx, s, events[i], out, true)
-			if ended += n; err != nil {
-				return ended, err
+			if _, err := st.endAll(tx, s, events[i], out, true); err != nil {
+				return nil, err
 			}
+			dropped = append(dropped, in)
 		}
 	}
-	return ended, nil
+	return dropped, nil
 }

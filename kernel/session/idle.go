@@ -40,11 +40,12 @@ func (st *Store) rested(tx *bus.Tx, session int64) error {
 	if busy, err := st.busy(tx, s); err != nil || busy {
 		return err
 	}
-	return st.publishIdle(tx, s)
+	return st.publishIdle(tx, s, false)
 }
 
-// publishIdle publishes that a session is idle to all extensions that asked.
-func (st *Store) publishIdle(tx *bus.Tx, s *journal.Session) error {
+// publishIdle publishes that a session is idle to all extensions that asked, and whether
+// a person stopped it.
+func (st *Store) publishIdle(tx *bus.Tx, s *journal.Session, stopped bool) error {
 	told := s.Idle
 	s.Idle = nil
 	if err := tx.PutSession(s); err != nil {
@@ -52,7 +53,8 @@ func (st *Store) publishIdle(tx *bus.Tx, s *journal.Session) error {
 	}
 	id := journal.SessionID(s.ID)
 	for _, extension := range told {
-		if _, err := tx.Emit(contract.TopicSessionIdle+extension, id, contract.SessionIdle{Session: id}); err != nil {
+		idle := contract.SessionIdle{Session: id, Stopped: stopped}
+		if _, err := tx.Emit(contract.TopicSessionIdle+extension, id, idle); err != nil {
 			return err
 		}
 	}

@@ -296,13 +296,13 @@ func TestAnAcknowledgementDoesNotLoseTheTurnBelow(t *testing.T) {
 	})
 }
 
-func TestStopEndsInterruptedTurnsAndKeepsWhatWaits(t *testing.T) {
+func TestStopOfTheAnswerEndsInterruptedTurnsAndKeepsWhatWaits(t *testing.T) {
 	play(t, func(w world) {
 		turn := w.working()
 		w.telegram.Says("anna", "second")
 		w.must(turn.Steers(1, 1))
 		w.telegram.Says("anna", "third")
-		w.telegram.Says("anna", "/stop")
+		w.telegram.Says("anna", "/stop answer")
 		w.telegram.Shows("anna: Stopped.")
 		if err := turn.AnswersAbove("too late"); !errors.Is(err, contract.ErrStale) {
 			t.Errorf("a stopped turn goes on: %v", err)
@@ -405,7 +405,7 @@ func TestATurnIsNotInterruptedWhileACallRuns(t *testing.T) {
 		if c := w.call(calls[1]); c.State != journal.CallOpen {
 			t.Errorf("the other call is %+v", c)
 		}
-		w.telegram.Says("anna", "/stop")
+		w.telegram.Says("anna", "/stop answer")
 		w.telegram.Shows("anna: Stopped.")
 		w.orchestrator.Hears("second").Answers("fine")
 		w.telegram.Shows("anna: fine")
@@ -428,7 +428,7 @@ func TestARunningCallThatMayBeRepeatedIsNotSkipped(t *testing.T) {
 		if c := w.call(call); c.State != journal.CallOpen {
 			t.Errorf("the call is %+v", c)
 		}
-		w.telegram.Says("anna", "/stop")
+		w.telegram.Says("anna", "/stop answer")
 		w.telegram.Shows("anna: Stopped.")
 		w.orchestrator.Hears("second").Answers("fine")
 		w.telegram.Shows("anna: fine")

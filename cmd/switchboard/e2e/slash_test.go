@@ -121,14 +121,15 @@ func TestCommandsAreAnsweredDuringARunningTurnOnEveryChannel(t *testing.T) {
 	if n := w.model.Total(); n != len(places) {
 		t.Errorf("the model was asked %d times", n)
 	}
-	// Later inputs are kept, and the stopped call has no effect.
+	// Later inputs are kept when only the answer is stopped, and the stopped call has no
+	// effect.
 	for _, c := range places {
 		c.says("<behind_" + c.name + ">")
 	}
 	w.eventually("what waits",
 		func() bool { return w.query(`SELECT count(*) FROM event WHERE topic LIKE 'agent.input.%'`)[0] == "8" })
 	for _, c := range places {
-		c.asks(w, "/stop", "Stopped")
+		c.asks(w, "/stop answer", "Stopped")
 		c.hears(w, 0, "You said", "<behind_"+c.name+">")
 	}
 	close(gate)

@@ -167,13 +167,14 @@ func (c *chatView) status() {
 	c.render()
 }
 
-// interrupt stops what the assistant is doing in this conversation; false: nothing.
+// interrupt stops the answer that the assistant is working on; false: it is not. What
+// waits and the tasks of the conversation go on.
 func (c *chatView) interrupt() bool {
 	c.mu.Lock()
 	active := c.online && c.working
 	c.mu.Unlock()
 	if active {
-		c.submit("/stop")
+		c.submit("/stop answer")
 	}
 	return active
 }

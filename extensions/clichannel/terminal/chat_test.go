@@ -256,7 +256,7 @@ func TestChatInterruptStopsTheAssistant(t *testing.T) {
 	c.see("› not this^C", "  …", "›")
 	c.press("\x03")
 	stop := p.expect(wire.Message)
-	if stop.Text != "/stop" {
+	if stop.Text != "/stop answer" {
 		t.Fatalf("Ctrl-C sent %q", stop.Text)
 	}
 	p.answer(stop, "Stopped.")
