@@ -72,6 +72,39 @@ func equalMaps[K, V comparable](a, b map[K]V) bool {
 	return true
 }
 
+// TestSendsOfAStoppedChannel stops a channel on purpose. What was sent to it and not
+// taken is new the next time, unless its last frames were lost: then a handler may have
+// taken it.
+func TestSendsOfAStoppedChannel(t *testing.T) {
+	for name, lost := range map[string]bool{"its_answers_were_read": false, "its_last_frames_were_lost": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.subscribe("tg", sends(false))
+				sink := w.Attach(&bus.Actor{ID: "tg", Generation: 1})
+				sink.Credit(2)
+				w.publish("channel.send.tg", "sent/1", "waiting/1", "later/1")
+				handed := map[string]bool{}
+				for len(handed) < 2 {
+					f, _ := sink.Next(w.Context())
+					for _, d := range f.Deliveries {
+						handed[label(d)] = true
+					}
+				}
+				if lost {
+					sink.Lost()
+				}
+				w.Gone("tg", 1, "it was stopped", true)
+				tg := w.attach("tg", 100)
+				for _, name := range []string{"sent/1", "waiting/1", "later/1"} {
+					if got, want := tg.take(name).GetUncertain(), lost && handed[name]; got != want {
+						w.Errorf("%s is uncertain: %t, want %t", name, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestBacklogIsNotUncertain crashes while a long backlog waits for credit: only
 // what was handed out may have been sent.
 func TestBacklogIsNotUncertain(t *testing.T) {

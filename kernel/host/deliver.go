@@ -26,12 +26,19 @@ const (
 	commandCredit = 16
 	// defaultStreamLossGrace is how long a process may run without its event stream.
 	defaultStreamLossGrace = 10 * time.Second
+	// lastFrames is how long the answers of an extension that has shut down are read. They
+	// were sent before it said so, and nothing but a handler that doesn't end holds them up.
+	lastFrames = 5 * time.Second
 )
 
 // deliver carries deliveries to an extension and outcomes back, until it is gone. If
 // the stream ends and the process does not, the process has to be restarted.
 func (h *Host) deliver(g *instance, sink *bus.Sink) {
 	err := h.exchange(g, sink)
+	if !errors.Is(err, io.EOF) {
+		sink.Lost()
+	}
+	close(g.read)
 	select {
 	case <-g.ctx.Done():
 		return
@@ -44,8 +51,15 @@ func (h *Host) deliver(g *instance, sink *bus.Sink) {
 }
 
 func (h *Host) exchange(g *instance, sink *bus.Sink) error {
-	ctx, cancel := context.WithCancel(g.ctx)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(g.ctx))
 	defer context.AfterFunc(h.stopped, cancel)()
+	defer context.AfterFunc(g.ctx, func() {
+		if g.handlesEvents() {
+			defer time.AfterFunc(lastFrames, cancel).Stop()
+			<-ctx.Done()
+		}
+		cancel()
+	})()
 	var sending sync.WaitGroup
 	defer sending.Wait()
 	defer cancel()

@@ -171,6 +171,54 @@ func TestAProcessThatEndsIsNotStuck(t *testing.T) {
 	}
 }
 
+// An extension answers while it shuts down, and ends its stream. The kernel reads that
+// also after it knows that the extension has ended: otherwise a text that was sent would
+// be sent again as a new one.
+func TestLastAnswersOfAStoppedExtensionAreRead(t *testing.T) {
+	w := newWorld(t)
+	w.subscribe("notes", "notes.added")
+	g := w.admit(bus.Actor{ID: "notes", Publish: []string{"notes.*"}})
+	held, ended := make(chan *busv1.Delivery, 1), make(chan struct{})
+	g.runs(&process{deliver: func(s extensionv1.Events_DeliverServer) error {
+		if err := s.Send(&extensionv1.OutcomeFrame{Credit: 1}); err != nil {
+			return err
+		}
+		frame, err := s.Recv()
+		if err != nil {
+			return err
+		}
+		held <- frame.GetDeliveries()[0]
+		<-ended
+		o := ack(kerneltest.Publish("notes.kept", 1))
+		o.Token = frame.GetDeliveries()[0].GetToken()
+		return s.Send(&extensionv1.OutcomeFrame{Outcomes: []*busv1.Outcome{o}, Credit: 1})
+	}}, &extensionv1.Description{Events: true})
+	kept := w.follow("notes.kept")
+	g.mustCommit(kerneltest.Publish("notes.added", 1))
+	<-held
+	w.host.Stopping("notes")
+	g.cancel()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		w.host.Gone("notes", g.actor.Generation)
+		w.Bus.Gone("notes", g.actor.Generation, "it was stopped", true)
+	}()
+	close(ended)
+	<-gone
+	again := make(chan struct{})
+	next := w.admit(bus.Actor{ID: "notes"})
+	next.runs(handles(func(*busv1.Delivery) *busv1.Outcome {
+		close(again)
+		return ack()
+	}), &extensionv1.Description{Events: true})
+	select {
+	case <-kept:
+	case <-again:
+		t.Error("it is handed out again, although it was answered")
+	}
+}
+
 func TestCallTool(t *testing.T) {
 	w := newWorld(t)
 	g := w.admit(bus.Actor{ID: "notes"})

@@ -79,7 +79,8 @@ type instance struct {
 	conn        grpc.ClientConnInterface
 	description *extensionv1.Description
 	ctx         context.Context
-	stopping    atomic.Bool // it was asked to shut down
+	stopping    atomic.Bool   // it was asked to shut down
+	read        chan struct{} // closed when its answers to deliveries were read
 	broken      atomic.Int64
 }
 
@@ -186,7 +187,7 @@ func (h *Host) Admit(a *bus.Actor) (token string) {
 
 // Open connects an active extension to the bus. Its streams end with ctx.
 func (h *Host) Open(ctx context.Context, a *bus.Actor, conn grpc.ClientConnInterface, d *extensionv1.Description) {
-	g := &instance{actor: a, conn: conn, description: d, ctx: ctx}
+	g := &instance{actor: a, conn: conn, description: d, ctx: ctx, read: make(chan struct{})}
 	h.mu.Lock()
 	h.running[a.ID] = g
 	h.mu.Unlock()
@@ -194,12 +195,20 @@ func (h *Host) Open(ctx context.Context, a *bus.Actor, conn grpc.ClientConnInter
 	if g.handlesEvents() || slices.ContainsFunc(d.GetTools(), isCommand) {
 		sink := h.Bus.Attach(a)
 		h.deliveries.Go(func() { h.deliver(g, sink) })
+	} else {
+		close(g.read)
 	}
 }
 
-// Gone voids the token of a generation.
+// Gone voids the token of a generation. It waits until the answers were read that the
+// extension gave before it ended.
 func (h *Host) Gone(extension string, generation int64) {
 	h.mu.Lock()
+	if g := h.running[extension]; g != nil && g.actor.Generation == generation {
+		h.mu.Unlock()
+		<-g.read
+		h.mu.Lock()
+	}
 	defer h.mu.Unlock()
 	for token, c := range h.clients {
 		if c.actor.ID == extension && c.actor.Generation == generation {

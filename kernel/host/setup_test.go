@@ -104,6 +104,8 @@ type instance struct {
 	conn  *grpc.ClientConn
 	stop  context.CancelFunc // of the process
 
+	cancel context.CancelFunc // of what the supervisor knows of it
+
 	bus      kernelv1.BusClient
 	sessions kernelv1.SessionsClient
 	tools    kernelv1.ToolsClient
@@ -252,6 +254,7 @@ func (g *instance) runs(p *process, d *extensionv1.Description) {
 		_ = server.Serve(listener)
 	}()
 	ctx, stop := context.WithCancel(context.Background())
+	g.cancel = stop
 	g.stop = func() {
 		stop()
 		server.Stop()
