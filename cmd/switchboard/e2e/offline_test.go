@@ -51,6 +51,15 @@ func TestToolsTakeWhatTheOfflineModelGives(t *testing.T) {
 		{"forget my wife's name", "Forgotten: my wife's name is Anna"},
 		{"undo", "my wife's name is Anna"},
 		{"what do you know about my wife?", "my wife's name is Anna ("},
+		{"when is my wife's birthday?", "I don't remember anything about “wife's birthday”"},
+		{"remember my shoe size is 42", "my shoe size is 42 [m"},
+		{"oops, 43", "I'll remember: my shoe size is 43 [m"},
+		{"what is my shoe size?", "my shoe size is 43 ("},
+		{"undo", "my shoe size is 42 [m"},
+		{"what is my shoe size?", "my shoe size is 42 ("},
+		{"remind me every other day at 8:00 to water the orchids", "every 2 days at 08:00"},
+		{"move the orchids to 9:00", "Changed: water the orchids, every 2 days at 09:00"},
+		{"/schedules", "“water the orchids”"},
 	} {
 		contains(t, said[0], p.ask(said[0]), said[1])
 	}
