@@ -92,6 +92,19 @@ func (d dialog) call(w phrases, tool string, arguments any) reply {
 	return reply{calls: []call{c}}
 }
 
+// ask returns the step that called a tool which reads something. If done is set, it
+// returns the reply to give first: the call, or its failure.
+func (d dialog) ask(w phrases, tool string, arguments any) (s step, instead reply, done bool) {
+	s, ok := d.last(tool)
+	switch {
+	case !ok:
+		return s, d.call(w, tool, arguments), true
+	case s.failed:
+		return s, say(w.failed(s.result)), true
+	}
+	return s, reply{}, false
+}
+
 func (d dialog) prepare(tool string, arguments any) (call, bool) {
 	name, ok := d.tools[tool]
 	if !ok && tool == updateSchedule && d.tools[useTool] != "" { // it can be called without being offered
@@ -348,21 +361,20 @@ func (d dialog) act(r grammar.Reading) reply {
 func (d dialog) outcome(w phrases) (reply, bool) {
 	var lines []string
 	cancels := 0
+	reports := map[string]func(phrases, step) string{cancelSchedule: d.cancelled, scheduleOnce: d.scheduled,
+		scheduleRecurring: d.scheduled, sendToChannel: d.sent, sendToAll: d.sent, updateSchedule: d.changed,
+		rememberTool: d.remembered, forgetTool: d.forgotten}
 	for _, s := range d.steps {
-		switch s.tool {
-		case cancelSchedule:
+		report := reports[s.tool]
+		if s.tool == cancelSchedule {
 			cancels++
-			lines = append(lines, d.cancelled(w, s))
-		case scheduleOnce, scheduleRecurring:
-			lines = append(lines, d.scheduled(w, s))
-		case sendToChannel, sendToAll:
-			lines = append(lines, d.sent(w, s))
-		case updateSchedule:
-			lines = append(lines, d.changed(w, s))
-		case rememberTool:
-			lines = append(lines, d.remembered(w, s))
-		case forgetTool:
-			lines = append(lines, d.forgotten(w, s))
+		}
+		switch {
+		case report == nil:
+		case s.failed && (status(s.result) == "" || s.tool != sendToChannel && s.tool != sendToAll):
+			lines = append(lines, w.failed(s.result))
+		default:
+			lines = append(lines, report(w, s))
 		}
 	}
 	if list, ok := d.last(listSchedules); ok && cancels == maxCancels {

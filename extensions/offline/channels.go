@@ -62,12 +62,9 @@ func (d dialog) titleOf(id string) string {
 // reply to give first: a call of list_channels, or the reason that there is not
 // one such channel.
 func (d dialog) find(w phrases, said string) (id string, instead reply, done bool) {
-	s, ok := d.last(listChannels)
-	switch {
-	case !ok:
-		return "", d.call(w, listChannels, struct{}{}), true
-	case s.failed:
-		return "", say(w.failed(s.result)), true
+	s, instead, done := d.ask(w, listChannels, struct{}{})
+	if done {
+		return "", instead, true
 	}
 	var found []channel
 	all := readChannels(s.result)
@@ -94,12 +91,9 @@ func (d dialog) find(w phrases, said string) (id string, instead reply, done boo
 
 // channels lists the channels.
 func (d dialog) channels(w phrases) reply {
-	s, ok := d.last(listChannels)
-	switch {
-	case !ok:
-		return d.call(w, listChannels, struct{}{})
-	case s.failed:
-		return say(w.failed(s.result))
+	s, instead, done := d.ask(w, listChannels, struct{}{})
+	if done {
+		return instead
 	}
 	return say(w.channelList(readChannels(s.result)))
 }
@@ -142,9 +136,6 @@ func (d dialog) sent(w phrases, s step) string {
 	}
 	_ = json.Unmarshal(s.arguments, &arguments) // written by this package; may lack a channel
 	all := deliveries(s.result)
-	if s.failed && all[0].ChannelID == "" {
-		return w.failed(s.result)
-	}
 	lines := make([]string, len(all))
 	for i, one := range all {
 		if one.ChannelID == "" {

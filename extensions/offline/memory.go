@@ -97,13 +97,13 @@ func (d dialog) showList(w phrases, i grammar.Intent) reply {
 
 // askMemory answers a question with what memory knows about its words.
 func (d dialog) askMemory(w phrases, about string) reply {
-	s, ok := d.last(recallTool)
-	if !ok {
-		return d.call(w, recallTool, map[string]any{"query": about})
+	s, instead, done := d.ask(w, recallTool, map[string]any{"query": about})
+	if done {
+		return instead
 	}
 	all, readable := readMemories(s)
-	if !readable || s.failed {
-		return d.recall(w, recallTool, nil, "")
+	if !readable {
+		return say(w.done(s.result))
 	}
 	all.Memories = slices.DeleteFunc(all.Memories, func(m memory) bool { return !answersAbout(m.Text, about) })
 	if len(all.Memories) == 0 {
@@ -177,9 +177,6 @@ func preferred(messages []*extensionv1.Message) string {
 
 // remembered reports the result of remember.
 func (d dialog) remembered(w phrases, s step) string {
-	if s.failed {
-		return w.failed(s.result)
-	}
 	var made memory
 	if json.Unmarshal([]byte(s.result), &made) != nil || made.Text == "" {
 		return w.done(s.result)
@@ -206,12 +203,9 @@ func readMemories(s step) (memories, bool) {
 
 // recall lists the memories about something, or all.
 func (d dialog) recall(w phrases, tool string, arguments map[string]any, none string) reply {
-	s, ok := d.last(tool)
-	switch {
-	case !ok:
-		return d.call(w, tool, arguments)
-	case s.failed:
-		return say(w.failed(s.result))
+	s, instead, done := d.ask(w, tool, arguments)
+	if done {
+		return instead
 	}
 	m, readable := readMemories(s)
 	switch {
@@ -250,12 +244,9 @@ func (d dialog) forget(w phrases, i grammar.Intent) reply {
 	if id := strings.ToLower(name); memoryID.MatchString(id) {
 		return d.call(w, forgetTool, map[string]any{"ids": []string{id}})
 	}
-	s, ok := d.last(recallTool)
-	switch {
-	case !ok:
-		return d.call(w, recallTool, map[string]any{"query": name, "limit": 50})
-	case s.failed:
-		return say(w.failed(s.result))
+	s, instead, done := d.ask(w, recallTool, map[string]any{"query": name, "limit": 50})
+	if done {
+		return instead
 	}
 	m, readable := readMemories(s)
 	if !readable {
@@ -324,9 +315,6 @@ func replaceWords(text, was, with string) (string, bool) {
 
 // forgotten reports the result of forget.
 func (d dialog) forgotten(w phrases, s step) string {
-	if s.failed {
-		return w.failed(s.result)
-	}
 	var done struct {
 		Forgotten []memory `json:"forgotten"`
 	}

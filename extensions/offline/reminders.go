@@ -173,9 +173,6 @@ func (d dialog) addZone(arguments map[string]any) {
 
 // scheduled reports the result of scheduling a reminder.
 func (d dialog) scheduled(w phrases, s step) string {
-	if s.failed {
-		return w.failed(s.result)
-	}
 	var made schedule
 	if json.Unmarshal([]byte(s.result), &made) != nil || made.Next == nil {
 		return w.done(s.result)
@@ -219,12 +216,9 @@ func (d dialog) schedules(s step) ([]schedule, bool) {
 // listed returns the reminders. If done is set, it returns the reply to give first: a
 // call of list_schedules, or its failure.
 func (d dialog) listed(w phrases) (own []schedule, instead reply, done bool) {
-	s, ok := d.last(listSchedules)
-	switch {
-	case !ok:
-		return nil, d.call(w, listSchedules, map[string]any{"limit": 500}), true
-	case s.failed:
-		return nil, say(w.failed(s.result)), true
+	s, instead, done := d.ask(w, listSchedules, map[string]any{"limit": 500})
+	if done {
+		return nil, instead, true
 	}
 	own, readable := d.schedules(s)
 	switch {
@@ -456,8 +450,6 @@ func (d dialog) update(w phrases, sc schedule, arguments map[string]any) reply {
 func (d dialog) changed(w phrases, s step) string {
 	var made schedule
 	switch {
-	case s.failed:
-		return w.failed(s.result)
 	case json.Unmarshal([]byte(s.result), &made) != nil || made.ID == "":
 		return w.done(s.result)
 	case made.Status == "restored":
@@ -557,9 +549,6 @@ func pluralOf(word string) string {
 
 // cancelled reports the result of cancel_schedule.
 func (d dialog) cancelled(w phrases, s step) string {
-	if s.failed {
-		return w.failed(s.result)
-	}
 	var arguments struct{ ID string }
 	_ = json.Unmarshal(s.arguments, &arguments) // written by this package
 	name := arguments.ID

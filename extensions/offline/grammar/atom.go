@@ -66,18 +66,11 @@ const (
 	night
 )
 
-// partPhrases are the lists of phrases of the parts, from morning on.
-var partPhrases = []string{"in_the_morning", "in_the_afternoon", "in_the_evening", "at_night"}
-
-// partNouns are the nouns of the parts, as in "tomorrow evening" and "every evening".
-// partOfClock are the words after an hour: "9 утра".
-func (s *scan) partAtom(i int) (atom, bool) {
-	for p, list := range partPhrases {
-		if end, ok := s.words(i, list); ok {
-			return atom{kind: partAtom, end: end, part: part(p + 1)}, true
-		}
-	}
-	return atom{}, false
+func (s *scan) partAtom(i int) (found atom, ok bool) {
+	s.timesAt("part", i, func(m timeMatch) {
+		found, ok = atom{kind: partAtom, end: m.end, part: part(m.value("in_part"))}, true
+	})
+	return found, ok
 }
 
 // hoursOf are the first and the last hour of the parts; the night ends on the next day.
