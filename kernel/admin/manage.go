@@ -10,8 +10,8 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/router"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 const settleTime = 15 * time.Second // for extensions that restart
@@ -47,27 +47,28 @@ func (s *Service) Send(ctx context.Context, q *adminv1.SendRequest) (*adminv1.Se
 	}, nil
 }
 
-// Approve implements adminv1.ManageServer.
-func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (approved *adminv1.Person, err error) {
-	return approved, s.Bus.Do(func(tx *bus.Tx) error {
-		p, err := s.Router.Approve(tx, q.GetCode())
-		if err == nil {
-			approved = person(*p)
-		}
+// commit makes a change.
+func commit[T any](s *Service, change func(*bus.Tx) (T, error)) (made T, err error) {
+	err = s.Bus.Do(func(tx *bus.Tx) (err error) {
+		made, err = change(tx)
 		return err
 	})
+	return made, err
+}
+
+// Approve implements adminv1.ManageServer.
+func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (*adminv1.Person, error) {
+	p, err := commit(s, func(tx *bus.Tx) (*router.Person, error) { return s.Router.Approve(tx, q.GetCode()) })
+	if err != nil {
+		return nil, err
+	}
+	return person(*p), nil
 }
 
 // Revoke implements adminv1.ManageServer.
 func (s *Service) Revoke(_ context.Context, q *adminv1.RevokeRequest) (*adminv1.RevokeResponse, error) {
-	out := &adminv1.RevokeResponse{}
-	return out, s.Bus.Do(func(tx *bus.Tx) error {
-		ended, err := s.Router.Revoke(tx, q.GetChannel(), q.GetUserId())
-		if err == nil {
-			out.Turns, out.Jobs, out.Questions = int32(ended.Turns), int32(ended.Jobs), int32(ended.Questions)
-			out.Sends, out.Event = int32(ended.Sends), ended.Event
-		}
-		return err
+	return commit(s, func(tx *bus.Tx) (*adminv1.RevokeResponse, error) {
+		return s.Router.Revoke(tx, q.GetChannel(), q.GetUserId())
 	})
 }
 
@@ -75,58 +76,32 @@ func (s *Service) Revoke(_ context.Context, q *adminv1.RevokeRequest) (*adminv1.
 func (s *Service) ClearPairings(
 	_ context.Context, q *adminv1.ClearPairingsRequest,
 ) (*adminv1.ClearPairingsResponse, error) {
-	out := &adminv1.ClearPairingsResponse{}
-	return out, s.Bus.Do(func(tx *bus.Tx) error {
-		n, err := router.ClearPairings(tx, q.GetChannel())
-		out.Cleared = int32(n)
-		return err
-	})
+	n, err := commit(s, func(tx *bus.Tx) (int, error) { return router.ClearPairings(tx, q.GetChannel()) })
+	return &adminv1.ClearPairingsResponse{Cleared: int32(n)}, err
 }
 
 // SetHousehold implements adminv1.ManageServer.
-func (s *Service) SetHousehold(_ context.Context, q *adminv1.SetHouseholdRequest) (changed *adminv1.Group, err error) {
-	return changed, s.Bus.Do(func(tx *bus.Tx) error {
-		g, err := s.Router.SetHousehold(tx, q.GetGroup(), q.GetHousehold())
-		if err == nil {
-			changed = group(*g)
-		}
-		return err
+func (s *Service) SetHousehold(_ context.Context, q *adminv1.SetHouseholdRequest) (*adminv1.Group, error) {
+	g, err := commit(s, func(tx *bus.Tx) (*session.Group, error) {
+		return s.Router.SetHousehold(tx, q.GetGroup(), q.GetHousehold())
 	})
+	if err != nil {
+		return nil, err
+	}
+	return group(*g), nil
 }
 
 // Resubmit implements adminv1.ManageServer.
 func (s *Service) Resubmit(_ context.Context, q *adminv1.ResubmitRequest) (*adminv1.ResubmitResponse, error) {
-	seq, again := journal.ParseEventID(q.GetEvent()), 0
-	err := s.Bus.Do(func(tx *bus.Tx) error {
-		e, err := tx.Event(seq)
-		if err == nil && e == nil {
-			err = fmt.Errorf("%w: there is no event %q", contract.ErrNotFound, q.GetEvent())
-		}
-		if err == nil {
-			again, err = s.Router.Again(tx, e)
-		}
-		return err
-	})
-	if err == nil && again == 0 {
-		again, err = s.Bus.Resubmit(seq)
-	}
-	return &adminv1.ResubmitResponse{Deliveries: int32(again)}, err
+	n, err := s.Bus.Resubmit(q.GetEvent())
+	return &adminv1.ResubmitResponse{Deliveries: int32(n)}, err
 }
 
 // DeleteSession implements adminv1.ManageServer.
 func (s *Service) DeleteSession(
 	_ context.Context, q *adminv1.DeleteSessionRequest,
 ) (*adminv1.DeleteSessionResponse, error) {
-	return &adminv1.DeleteSessionResponse{}, s.Bus.Do(func(tx *bus.Tx) error {
-		one, err := tx.Session(journal.ParseSessionID(q.GetId()))
-		if err == nil && one == nil {
-			err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, q.GetId())
-		}
-		if err == nil {
-			err = s.Store.Delete(tx, one.ID)
-		}
-		return err
-	})
+	return &adminv1.DeleteSessionResponse{}, s.Bus.Do(func(tx *bus.Tx) error { return s.Store.Delete(tx, q.GetId()) })
 }
 
 // CallTool implements adminv1.ManageServer.

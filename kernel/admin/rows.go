@@ -14,6 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/topic"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/router"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 const defaultLimit = 100
@@ -138,10 +139,7 @@ func (s *Service) session(r journal.Reader, one *journal.Session, err error) (*a
 // History implements adminv1.ReadServer.
 func (s *Service) History(q *adminv1.HistoryRequest, out adminv1.Read_HistoryServer) error {
 	return send(s, out, func(r journal.Reader) ([]*busv1.Entry, error) {
-		one, err := r.Session(journal.ParseSessionID(q.GetSession()))
-		if err == nil && one == nil {
-			err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, q.GetSession())
-		}
+		one, err := session.Find(r, q.GetSession())
 		if err != nil {
 			return nil, err
 		}

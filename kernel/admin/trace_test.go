@@ -13,6 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
@@ -176,7 +177,7 @@ event user.message
           event system.delivery.dead
 `)
 		// A session that was deleted leaves its events.
-		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, turn.Session()) })
+		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, journal.SessionID(turn.Session())) })
 		if o := outline(of(w, "e1").Tree, ""); !strings.Contains(o, "event agent.output") || strings.Contains(o, "turn ") {
 			t.Errorf("after the session was deleted:\n%s", o)
 		}

@@ -51,6 +51,9 @@ type Hooks struct {
 	Receipt func(tx *Tx, e *busv1.Event, r *busv1.Receipt) (handle string, err error)
 	// Repeat is the send e as a channel gets it when people may have seen it before.
 	Repeat func(channel string, e *busv1.Event) *busv1.Event
+	// Resend returns what replaces the dead send e when it is resubmitted; nil: it is
+	// queued again.
+	Resend func(tx *Tx, e *busv1.Event) (send func() error, err error)
 	// Withdraw says how an event is withdrawn.
 	Withdraw func(tx *Tx, e *busv1.Event) (Withdrawal, error)
 	// Rest runs at the end of a commit that settled an input of the session.

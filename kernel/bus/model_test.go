@@ -331,7 +331,7 @@ func (m *machine) resubmit(rt *rapid.T) {
 	if d == nil {
 		return
 	}
-	if n, err := m.w.Resubmit(seq); n != 1 || err != nil {
+	if n, err := m.w.Resubmit(journal.EventID(seq)); n != 1 || err != nil {
 		rt.Fatalf("resubmitting event %d: %d, %v", seq, n, err)
 	}
 	d.state, d.attempts = journal.Pending, 0

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -10,15 +11,18 @@ import (
 
 // Resubmit queues the dead deliveries of an event again, each at the end of its
 // lane, and returns how many.
-func (b *Bus) Resubmit(seq int64) (n int, err error) {
+func (b *Bus) Resubmit(id string) (n int, err error) {
 	orphans := 0
 	err = b.Do(func(tx *Tx) error {
 		n, orphans = 0, 0
-		e, err := tx.Event(seq)
+		e, err := tx.Event(journal.ParseEventID(id))
+		if err == nil && e == nil {
+			err = fmt.Errorf("%w: there is no event %q", contract.ErrNotFound, id)
+		}
 		if err != nil {
 			return err
 		}
-		dead, err := tx.Deliveries(journal.DeliveryFilter{Seq: seq, States: []journal.DeliveryState{journal.Dead}})
+		dead, err := tx.Deliveries(journal.DeliveryFilter{Seq: e.GetSeq(), States: []journal.DeliveryState{journal.Dead}})
 		if err != nil {
 			return err
 		}
@@ -29,21 +33,9 @@ func (b *Bus) Resubmit(seq int64) (n int, err error) {
 				continue
 			}
 			n++
-			if s.ID == b.table.Load().unroutable {
-				if err := tx.reroute(d, e); err != nil {
-					return err
-				}
-				continue
-			}
-			if d.Rank, err = tx.endOfLane(d); err != nil {
+			if err := tx.resubmit(s, d, e); err != nil {
 				return err
 			}
-			d.State, d.Attempts, d.Reason, d.SettledAt, d.NotBefore, d.Resubmitted = journal.Pending, 0, "", 0, 0, tx.Now
-			d.Uncertain = d.Uncertain && !s.spec.Load().Hold // resubmitting it accepts a repetition
-			if err := tx.UpdateDelivery(d); err != nil {
-				return err
-			}
-			tx.added = append(tx.added, added{sub: s, delivery: d, event: e})
 		}
 		return nil
 	})
@@ -52,11 +44,45 @@ func (b *Bus) Resubmit(seq int64) (n int, err error) {
 		return 0, err
 	case n == 0 && orphans > 0:
 		return 0, fmt.Errorf("%w: event %s was dead for a subscription that does not exist any more", contract.ErrNotFound,
-			journal.EventID(seq))
+			id)
 	case n == 0:
-		return 0, fmt.Errorf("%w: event %s has no dead delivery", contract.ErrNotFound, journal.EventID(seq))
+		return 0, fmt.Errorf("%w: event %s has no dead delivery", contract.ErrNotFound, id)
 	}
 	return n, nil
+}
+
+// resubmit queues a dead delivery again, or does what replaces it.
+func (t *Tx) resubmit(s *subscription, d journal.Delivery, e *busv1.Event) error {
+	replacement, reason, err := t.replacement(s, e)
+	switch {
+	case err != nil:
+		return err
+	case replacement != nil:
+		d.State, d.SettledAt, d.Reason = journal.Done, t.Now, reason
+		return errors.Join(t.UpdateDelivery(d), t.Following(e, replacement))
+	}
+	if d.Rank, err = t.endOfLane(d); err != nil {
+		return err
+	}
+	d.State, d.Attempts, d.Reason, d.SettledAt, d.NotBefore, d.Resubmitted = journal.Pending, 0, "", 0, 0, t.Now
+	d.Uncertain = d.Uncertain && !s.spec.Load().Hold // resubmitting it accepts a repetition
+	t.added = append(t.added, added{sub: s, delivery: d, event: e})
+	return t.UpdateDelivery(d)
+}
+
+// replacement returns what is done in place of a dead delivery, and why; nil: nothing.
+// The Accept hook tries again what could not be routed.
+func (t *Tx) replacement(s *subscription, e *busv1.Event) (route func() error, reason string, err error) {
+	switch {
+	case s.ID == t.bus.table.Load().unroutable:
+		if route, err = t.route(e); route == nil {
+			route = NoRoute
+		}
+		return route, "routed again", err
+	case s.class() == classSend && t.bus.hooks.Resend != nil:
+		route, err = t.bus.hooks.Resend(t, e)
+	}
+	return route, "sent again, to the present owner", err
 }
 
 // endOfLane is a rank after everything that the lane of a delivery holds, and
@@ -72,17 +98,4 @@ func (t *Tx) endOfLane(d journal.Delivery) (int64, error) {
 		rank = after[n-1].Rank
 	}
 	return rank + 1, err
-}
-
-// reroute lets the Accept hook try again what could not be routed.
-func (t *Tx) reroute(d journal.Delivery, e *busv1.Event) error {
-	d.State, d.SettledAt, d.Reason = journal.Done, t.Now, "routed again"
-	if err := t.UpdateDelivery(d); err != nil {
-		return err
-	}
-	route, err := t.route(e)
-	if err != nil || route == nil {
-		return err
-	}
-	return t.Following(e, route)
 }

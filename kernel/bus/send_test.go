@@ -227,7 +227,7 @@ func TestHoldUncertain(t *testing.T) {
 		if n := len(w.events("system.delivery.dead")); n != 4 {
 			w.Errorf("%d deaths are told, want 4", n)
 		}
-		if _, err := w.Resubmit(seqs[0]); err != nil {
+		if _, err := w.Resubmit(journal.EventID(seqs[0])); err != nil {
 			w.Fatal(err)
 		}
 		tg.wantHeld("failed/1", "unknown/1")

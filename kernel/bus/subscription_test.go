@@ -152,12 +152,12 @@ func TestResubmit(t *testing.T) {
 		w.wantState(seqs[1], journal.Dead)
 		time.Sleep(23*time.Hour + 50*time.Minute) // almost too old
 		for _, seq := range []int64{seqs[1], seqs[0]} {
-			if n, err := w.Resubmit(seq); n != 1 || err != nil {
+			if n, err := w.Resubmit(journal.EventID(seq)); n != 1 || err != nil {
 				w.Fatalf("resubmitting event %d: %d, %v", seq, n, err)
 			}
 		}
 		w.publish("a.b", "k/5")
-		if _, err := w.Resubmit(seqs[0]); err == nil {
+		if _, err := w.Resubmit(journal.EventID(seqs[0])); err == nil {
 			w.Error("what is not dead was resubmitted")
 		}
 		x.wantHeld("k/3")
@@ -178,7 +178,7 @@ func TestResubmit(t *testing.T) {
 		for _, seq := range seqs {
 			w.wantState(seq, journal.Done)
 		}
-		_, err := w.Resubmit(seqs[0])
+		_, err := w.Resubmit(journal.EventID(seqs[0]))
 		wantError(w, err, contract.ErrNotFound, "has no dead delivery")
 	})
 }
@@ -204,12 +204,12 @@ func TestUnroutable(t *testing.T) {
 		if d := w.wantState(seq, journal.Dead); d.Reason != "nobody knows where to" {
 			w.Errorf("the dead letter is %+v", d)
 		}
-		if _, err := w.Resubmit(seq); err != nil {
+		if _, err := w.Resubmit(journal.EventID(seq)); err != nil {
 			w.Fatal(err)
 		}
 		w.wantState(seq, journal.Dead) // once more
 		w.router.set(func() { lost = false })
-		if _, err := w.Resubmit(seq); err != nil {
+		if _, err := w.Resubmit(journal.EventID(seq)); err != nil {
 			w.Fatal(err)
 		}
 		w.wantState(seq, journal.Done)

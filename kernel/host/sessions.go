@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // Get implements kernelv1.SessionsServer: an extension that may queue inputs gets any
@@ -99,13 +100,10 @@ func readable(j journal.Reader, a *bus.Actor, l *bus.Lease, named string) (*jour
 	case (named != own || s == nil) && inGroup(l, s):
 		return nil, fmt.Errorf("%w: others can read this conversation, so no other session can be read from it",
 			contract.ErrDenied)
-	case named != own:
-		s, err = j.Session(journal.ParseSessionID(named))
+	case named != own || s == nil:
+		return session.Find(j, named)
 	}
-	if err == nil && s == nil {
-		err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, named)
-	}
-	return s, err
+	return s, nil
 }
 
 // inGroup reports whether others can read what the holder of a lease answers: in its

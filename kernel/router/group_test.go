@@ -198,7 +198,7 @@ func TestJobsAndSessionsOfAGroup(t *testing.T) {
 		job.Principal, job.ReplyTo = contract.Principal{}, of.Conversation
 		w.Emits(contract.TopicAgentTask, job)
 		same("a job that only answers there", p.agent.Hears("look"))
-		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, turn.Session()) })
+		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, journal.SessionID(turn.Session())) })
 		w.Emits(contract.TopicAgentTask, job)
 		same("a job after the group's conversation was deleted", p.agent.Hears("look"))
 		w.Emits(contract.TopicAgentBackground, contract.AgentBackground{Prompt: "silently", Principal: of})

@@ -112,8 +112,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 	if m.Edited {
 		return r.edit(tx, s, m, in)
 	}
-	_, _, err = r.sessions.Queue(tx, s, in, "")
-	return err
+	return r.sessions.Queue(tx, s, in)
 }
 
 // edit replaces the text of a message that no turn has begun with. Otherwise it
@@ -131,8 +130,7 @@ func (r *MessageRouter) edit(tx *bus.Tx, s *journal.Session, m contract.UserMess
 	}
 	in.Kind = contract.InputRecord
 	in.Text = "The user edited an earlier message. It now reads:\n\n" + in.Text
-	_, _, err = r.sessions.Queue(tx, s, in, "")
-	return err
+	return r.sessions.Queue(tx, s, in)
 }
 
 // unread are the kinds of the attachments whose files the channel did not store. What a
@@ -161,22 +159,15 @@ const handleLength = 16
 func (r *MessageRouter) conversation(tx *bus.Tx, channel, address, thread string, group bool,
 ) (*journal.Conversation, error) {
 	c, err := tx.ConversationByAddress(channel, address, thread)
-	if err != nil {
-		return nil, err
-	}
-	if c != nil {
-		if group && !c.Group { // created for something sent there
-			c.Group = true
-			if err = tx.PutConversation(c); err == nil {
-				_, err = r.group(tx, c, false)
-			}
-		}
+	switch {
+	case err != nil, c != nil && (c.Group || !group):
 		return c, err
-	}
-	c = &journal.Conversation{
-		Handle: newHandle(), Channel: channel, Address: address, Thread: thread, Group: group, CreatedAt: tx.Now,
-	}
-	if group {
+	case c == nil:
+		c = &journal.Conversation{
+			Handle: newHandle(), Channel: channel, Address: address, Thread: thread, CreatedAt: tx.Now,
+		}
+	} // otherwise it was created for something sent there
+	if c.Group = group; group {
 		if _, err := r.group(tx, c, false); err != nil {
 			return nil, err
 		}
@@ -190,10 +181,15 @@ func newHandle() string { return strings.ToLower(rand.Text()[:handleLength]) }
 // may not read any more is not continued.
 func (r *MessageRouter) chat(tx *bus.Tx, agent string, c *journal.Conversation) (*journal.Session, error) {
 	open := func() (*journal.Session, error) {
-		return r.open(tx, agent, ChatKey(c), c, func(s *journal.Session) {
+		s, err := r.sessions.Open(tx, agent, ChatKey(c), func(s *journal.Session) {
 			s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, c.Handle
 			s.Conversation, s.Group = c.ID, c.Group
 		})
+		if err == nil && c.Group && !s.Group { // from before others read the conversation
+			s.Group = true
+			err = tx.PutSession(s)
+		}
+		return s, err
 	}
 	s, err := open()
 	if err != nil || !c.Group {

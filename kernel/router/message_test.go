@@ -25,7 +25,7 @@ func TestARefusedMessageIsAnsweredAndKept(t *testing.T) {
 		// Once the configuration is right, it can be sent once more.
 		chat := w.Agent("chat")
 		events := w.Events(contract.TopicUserMessage)
-		if n, err := w.Bus.Resubmit(events[1].GetSeq()); n != 1 || err != nil {
+		if n, err := w.Bus.Resubmit(events[1].GetId()); n != 1 || err != nil {
 			t.Errorf("resubmitting: %d, %v", n, err)
 		}
 		chat.Hears("hello again").Answers("better late")

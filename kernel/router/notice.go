@@ -216,56 +216,45 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, t contract.AgentTask, ta
 	}
 	name := cmp.Or(t.Name, e.GetId())
 	key := []string{agent, name}
+	var in contract.Principal
 	if c != nil && c.Group {
-		p, err := r.principal(tx, c, "")
-		if err != nil {
+		if in, err = r.principal(tx, c, ""); err != nil {
 			return err
 		}
-		if p.Confined { // a session of its own, whose history holds nothing else
-			key = append(key, p.Group)
+		if in.Confined { // a session of its own, whose history holds nothing else
+			key = append(key, in.Group)
 		}
 	}
-	s, err := r.open(tx, agent, sessionKey("job", key...), c, func(s *journal.Session) {
+	s, err := r.sessions.Open(tx, agent, sessionKey("job", key...), func(s *journal.Session) {
 		s.Title = "job " + name
 		if target != "" {
 			s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, target
 		}
 	})
+	if err == nil && in.Group != "" {
+		err = r.within(tx, s, c, in.Group)
+	}
 	if err != nil {
 		return err
 	}
-	in := contract.AgentInput{
+	return r.sessions.Queue(tx, s, contract.AgentInput{
 		Kind: contract.InputTask, Sender: e.GetSource(), Text: t.Prompt, ReplyTo: target, Person: t.Principal.Person,
-	}
-	_, _, err = r.sessions.Queue(tx, s, in, "")
-	return err
+	})
 }
 
-// open is the session of an agent and a key. What it says in a group is read by others.
-// One that is no chat belongs to the group of the chat that it is within.
-func (r *MessageRouter) open(
-	tx *bus.Tx, agent, key string, c *journal.Conversation, init func(*journal.Session),
-) (*journal.Session, error) {
-	s, err := r.sessions.Open(tx, agent, key, init)
-	if err != nil || c == nil || !c.Group {
-		return s, err
+// within makes a session that is no chat belong to the chat of a group, which reads what
+// it says.
+func (r *MessageRouter) within(tx *bus.Tx, s *journal.Session, c *journal.Conversation, group string) error {
+	if p, err := session.Principal(tx, s); p.Group == group || err != nil {
+		return err
 	}
-	g, err := r.group(tx, c, true)
+	agent, _ := pickAgent(r.directory.Current(), c.Channel, cmp.Or(c.Agent, s.Agent))
+	chat, err := r.chat(tx, cmp.Or(agent, s.Agent), c)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if p, err := session.Principal(tx, s); p.Group == g.ID || err != nil {
-		return s, err
-	}
-	if s.Group = true; s.Conversation == 0 {
-		agent, _ := pickAgent(r.directory.Current(), c.Channel, cmp.Or(c.Agent, agent))
-		chat, err := r.chat(tx, cmp.Or(agent, s.Agent), c)
-		if err != nil {
-			return nil, err
-		}
-		s.Within = chat.ID
-	}
-	return s, tx.PutSession(s)
+	s.Group, s.Within = true, chat.ID
+	return tx.PutSession(s)
 }
 
 // tellOwner sends a notice, in the owner's language, to the preferred channel; if that is the one to avoid, to

@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,7 +9,6 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
@@ -153,7 +153,7 @@ func TestWithoutAnyChannelANoticeIsKept(t *testing.T) {
 			t.Errorf("dead letters: %q", dead)
 		}
 		cli := w.Channel("cli")
-		if n, err := w.Bus.Resubmit(w.Events(contract.TopicUserNotify)[0].GetSeq()); n != 1 || err != nil {
+		if n, err := w.Bus.Resubmit(w.Events(contract.TopicUserNotify)[0].GetId()); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		cli.Shows(": dinner")
@@ -380,32 +380,29 @@ func TestTwoDeadChannelsDoNotPlayPingPong(t *testing.T) {
 func TestADeadSendWithoutARecipientIsSentAgainToTheOwner(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		telegram := w.Channel("telegram")
-		again := func(e *busv1.Event) (n int) {
-			w.Do(func(tx *bus.Tx) (err error) {
-				n, err = w.Router.Again(tx, e)
-				return err
-			})
-			return n
+		again := func(d *busv1.Delivery) {
+			if n, err := w.Bus.Resubmit(d.GetEvent().GetId()); n != 1 || err != nil {
+				t.Errorf("%d deliveries were resubmitted, want 1: %v", n, err)
+			}
 		}
 		w.Emits(contract.TopicUserNotify, contract.UserNotify{Text: "dinner"})
 		d := telegram.Take()
 		telegram.Drops(d, "there is no default recipient")
 		w.Settle()
-		if n := again(d.GetEvent()); n != 0 {
-			t.Errorf("without an owner, %d deliveries were sent again", n)
-		}
+		again(d) // unchanged, without an owner
+		d = telegram.Take()
+		telegram.Drops(d, "there is still no default recipient")
+		w.Settle()
 		telegram.Admits("anna")
-		if n := again(d.GetEvent()); n != 1 {
-			t.Errorf("%d deliveries were sent again, want 1", n)
-		}
+		again(d)
 		if m := telegram.ShowsOne("dinner"); m.Owner != "anna" {
 			t.Errorf("it goes to %q", m.Owner)
 		}
 		if dead := w.Dead(d.GetEvent().GetTopic()); len(dead) != 0 {
 			t.Errorf("dead letters: %q", dead)
 		}
-		if n := again(d.GetEvent()); n != 0 {
-			t.Errorf("a second time, %d deliveries were sent again", n)
+		if n, err := w.Bus.Resubmit(d.GetEvent().GetId()); !errors.Is(err, contract.ErrNotFound) {
+			t.Errorf("a second time, %d deliveries were resubmitted: %v", n, err)
 		}
 		telegram.IsSilent()
 	})

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -17,21 +18,12 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
-// Ended counts what a revocation has ended in the kernel. Extensions end what they keep
-// when they get the event.
-type Ended struct {
-	Turns     int // that ran or waited
-	Jobs      int
-	Questions int
-	Sends     int    // texts that were waiting
-	Event     string // system.person.revoked
-}
-
 // Revoke withdraws the approval of a person, and ends what runs and waits for them, in
 // one commit. Their private conversations get new handles, so whatever still holds an
 // old one reaches no one, also after a new approval. A channel whose owner is revoked
-// has none until the next approval.
-func (r *MessageRouter) Revoke(tx *bus.Tx, channel, user string) (*Ended, error) {
+// has none until the next approval. It returns what the kernel has ended; extensions end
+// what they keep when they get the event.
+func (r *MessageRouter) Revoke(tx *bus.Tx, channel, user string) (*adminv1.RevokeResponse, error) {
 	p, err := load[Person](tx, personKey(channel, user))
 	if err != nil {
 		return nil, err
@@ -48,6 +40,7 @@ func (r *MessageRouter) Revoke(tx *bus.Tx, channel, user string) (*Ended, error)
 	}
 	v := &revocation{
 		MessageRouter: r, tx: tx, person: *p, conversations: map[string]*journal.Conversation{}, sessions: map[int64]bool{},
+		ended: &adminv1.RevokeResponse{},
 	}
 	if v.id, err = r.PersonID(tx, channel, user); err != nil {
 		return nil, err
@@ -59,7 +52,7 @@ func (r *MessageRouter) Revoke(tx *bus.Tx, channel, user string) (*Ended, error)
 	}
 	e, err := tx.Emit(contract.TopicPersonRevoked, "", v.event())
 	v.ended.Event = e.GetId()
-	return &v.ended, errors.Join(err, tx.KVDelete(contract.KernelSource, personKey(channel, user)))
+	return v.ended, errors.Join(err, tx.KVDelete(contract.KernelSource, personKey(channel, user)))
 }
 
 type revocation struct {
@@ -69,7 +62,7 @@ type revocation struct {
 	id            string                           // the opaque one
 	conversations map[string]*journal.Conversation // private ones, by handle
 	sessions      map[int64]bool                   // of these conversations, and those made within them
-	ended         Ended
+	ended         *adminv1.RevokeResponse
 }
 
 // find finds the person's private conversations and their sessions.
@@ -136,11 +129,11 @@ func (v *revocation) endWaiting() error {
 		if err != nil || s == nil {
 			return err
 		}
-		n, err := v.MessageRouter.sessions.CancelInputs(v.tx, s, v.caused)
+		ended, err := v.MessageRouter.sessions.CancelInputs(v.tx, s, v.caused)
 		if err != nil {
 			return err
 		}
-		switch {
+		switch n := int32(ended); {
 		case isJob(s):
 			v.ended.Jobs += n
 		case session.WorksFor(s) == 0 && s.OutboundKind != directory.OutboundExtension: // otherwise its maker counts it

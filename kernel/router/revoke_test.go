@@ -5,15 +5,17 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
-	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
-func revoke(w *kerneltest.World, person string) (ended *router.Ended, err error) {
+func revoke(w *kerneltest.World, person string) (ended *adminv1.RevokeResponse, err error) {
 	err = w.Bus.Do(func(tx *bus.Tx) (err error) {
 		ended, err = w.Router.Revoke(tx, "telegram", person)
 		return err
@@ -52,15 +54,15 @@ func withHousehold(t *testing.T, play func(h household)) {
 	})
 }
 
-func (h household) revokesBoris(want router.Ended) {
+func (h household) revokesBoris(want *adminv1.RevokeResponse) {
 	h.T.Helper()
 	got, err := revoke(h.World, "boris")
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	event := got.Event
-	if got.Event = ""; *got != want || event == "" {
-		h.T.Errorf("ended: %+v, want %+v; the event is %q", *got, want, event)
+	event := got.GetEvent()
+	if got.Event = ""; !proto.Equal(got, want) || event == "" {
+		h.T.Errorf("ended: %v, want %v; the event is %q", got, want, event)
 	}
 }
 
@@ -80,7 +82,7 @@ func TestRevokingEndsWhatRunsAndWaits(t *testing.T) {
 			Kind: contract.AskApprove, Text: "Sure?", Topic: "tasks.answered", ReplyTo: h.boris.Input.ReplyTo,
 		}))
 
-		h.revokesBoris(router.Ended{Turns: 2, Jobs: 1, Questions: 1, Sends: 1})
+		h.revokesBoris(&adminv1.RevokeResponse{Turns: 2, Jobs: 1, Questions: 1, Sends: 1})
 		h.telegram.IsBack()
 		h.telegram.IsSilent()
 		for name, turn := range map[string]*kerneltest.Turn{"turn": his, "job": job} {
@@ -124,7 +126,7 @@ func TestNothingIsSaidAfterRevoking(t *testing.T) {
 		}}})
 		h.tasks.Must("", kerneltest.Input("orchestrator", "task:t1:x", contract.InputTask, "dig"))
 		worker := h.orchestrator.Hears("dig")
-		h.revokesBoris(router.Ended{})
+		h.revokesBoris(&adminv1.RevokeResponse{})
 		if _, err := h.orchestrator.Commits(worker.Delivery.GetToken(), worker.Output(contract.OutcomeOK, "dug")); err == nil {
 			t.Error("a task of his can still end by itself")
 		}
@@ -174,7 +176,7 @@ func TestRevokingInAGroup(t *testing.T) {
 		his := h.orchestrator.Hears("mine")
 		says("anna", "hers")
 		says("boris", "mine, too")
-		h.revokesBoris(router.Ended{Turns: 2})
+		h.revokesBoris(&adminv1.RevokeResponse{Turns: 2})
 		if _, err := h.orchestrator.Commits(his.Delivery.GetToken(), his.Output(contract.OutcomeOK, "done")); err == nil {
 			t.Error("his turn can still answer")
 		}

@@ -44,7 +44,7 @@ func New(d *directory.Directory, s *session.Store, status func(language string) 
 // Hooks are the hooks of the router and of the sessions.
 func (r *MessageRouter) Hooks() bus.Hooks {
 	h := r.sessions.Hooks()
-	h.Accept, h.Dead, h.Receipt, h.Repeat = r.accept, r.died, r.delivered, r.marked
+	h.Accept, h.Dead, h.Receipt, h.Repeat, h.Resend = r.accept, r.died, r.delivered, r.marked, r.resend
 	endTurn, withdrawInput := h.Ack, h.Withdraw
 	h.Ack = func(tx *bus.Tx, content string) error {
 		if err := endTurn(tx, content); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -111,6 +112,22 @@ func (r *MessageRouter) SendTo(tx *bus.Tx, channel, replyTo string, m contract.C
 	return r.parts(tx, to, m)
 }
 
+// resend sends a dead text that named no recipient, because its channel had none then,
+// to the present one.
+func (r *MessageRouter) resend(tx *bus.Tx, e *busv1.Event) (send func() error, err error) {
+	channel := r.directory.Current().Channel(strings.TrimPrefix(e.GetTopic(), contract.TopicChannelSend))
+	var m contract.ChannelSend
+	if channel == nil || json.Unmarshal(e.GetPayload(), &m) != nil || m.Conversation != "" || m.Owner != "" {
+		return nil, nil //nolint:nilerr // other texts are resubmitted unchanged
+	}
+	owner, err := ownerOn(tx, channel)
+	if err != nil || owner.UserID == "" {
+		return nil, err
+	}
+	to, err := r.recipient(tx, channel)
+	return func() error { return r.send(tx, to, m) }, err
+}
+
 // delivered follows a receipt: a text from elsewhere is recorded in the session of
 // its conversation, so that the agent there understands an answer to it.
 func (r *MessageRouter) delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Receipt) (string, error) {
@@ -139,13 +156,8 @@ func (r *MessageRouter) delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Rec
 	if m.Parts > 1 {
 		part = fmt.Sprintf(" (part %d of %d)", m.Part, m.Parts)
 	}
-	_, _, err = r.sessions.Queue(tx, s, contract.AgentInput{
-		Kind: contract.InputRecord, Sender: "switchboard",
-		Text: withReferences("You sent this to the user here, from outside this conversation"+part+":\n\n"+m.Text,
-			m.Attachments),
-		Attachments: m.Attachments,
-	}, "")
-	return conversation.Handle, err
+	text := "You sent this to the user here, from outside this conversation" + part + ":\n\n" + m.Text
+	return conversation.Handle, r.sessions.Record(tx, s, withReferences(text, m.Attachments), m.Attachments)
 }
 
 // died informs the user or agent that waits for a dead event.
@@ -230,11 +242,7 @@ func (r *MessageRouter) noteUndelivered(tx *bus.Tx, m contract.ChannelSend, d *j
 	if d.Uncertain {
 		what = "It is unknown whether this text of yours was delivered"
 	}
-	_, _, err = r.sessions.Queue(tx, s, contract.AgentInput{
-		Kind: contract.InputRecord, Sender: "switchboard",
-		Text: fmt.Sprintf("%s (%s):\n\n%s", what, d.Reason, cut(m.Text, longestLost)),
-	}, "")
-	return err
+	return r.sessions.Record(tx, s, fmt.Sprintf("%s (%s):\n\n%s", what, d.Reason, cut(m.Text, longestLost)), nil)
 }
 
 // longestLost is how much of a text that was not delivered is noted, in characters.

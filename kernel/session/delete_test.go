@@ -28,7 +28,7 @@ func TestDelete(t *testing.T) {
 		w.telegram.Says("anna", "second")
 		w.Settle()
 		id := turn.Session()
-		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, id) })
+		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, journal.SessionID(id)) })
 		w.Settle()
 		if s := w.session(id); s != nil {
 			t.Errorf("it is still there: %+v", s)
@@ -56,7 +56,7 @@ func TestDelete(t *testing.T) {
 		next.Answers("hello")
 		w.telegram.Shows("anna: hello")
 		if err := w.Bus.Do(
-			func(tx *bus.Tx) error { return w.Sessions.Delete(tx, id) },
+			func(tx *bus.Tx) error { return w.Sessions.Delete(tx, journal.SessionID(id)) },
 		); !errors.Is(
 			err,
 			contract.ErrNotFound,

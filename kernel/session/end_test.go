@@ -81,7 +81,7 @@ func TestATurnThatDiedBeforeItBeganIsKept(t *testing.T) {
 		if rows := w.History(turn.Session()); !slices.Equal(rows, []string{"input: hello"}) {
 			t.Errorf("the history is %q", rows)
 		}
-		if n, err := w.Bus.Resubmit(turn.Delivery.GetEvent().GetSeq()); n != 1 || err != nil {
+		if n, err := w.Bus.Resubmit(turn.Delivery.GetEvent().GetId()); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		w.orchestrator.Hears("hello").Answers("no poison")
@@ -226,7 +226,7 @@ func TestASessionIsDeletedWithWhatRunsInIt(t *testing.T) {
 		turn := w.orchestrator.Hears("work")
 		turn.Asks([2]string{"core/list_channels", "{}"})
 		w.telegram.Says("anna", "more")
-		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, turn.Session()) })
+		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, journal.SessionID(turn.Session())) })
 		w.orchestrator.HearsNothing()
 		turn.Answers("too late")
 		w.telegram.IsSilent()
@@ -240,13 +240,13 @@ func TestASessionIsDeletedWithWhatRunsInIt(t *testing.T) {
 		w.telegram.Shows("anna: hi")
 
 		record := w.orchestrator.HearsNext()
-		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, record.Session()) })
+		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, journal.SessionID(record.Session())) })
 		w.orchestrator.Acks(record.Delivery, record.Append(record.InputRow()))
 		w.telegram.Says("anna", "and again")
 		w.orchestrator.Hears("and again").Answers("hi again")
 		w.telegram.Shows("anna: hi again")
 		if err := w.Bus.Do(
-			func(tx *bus.Tx) error { return w.Sessions.Delete(tx, record.Session()) },
+			func(tx *bus.Tx) error { return w.Sessions.Delete(tx, journal.SessionID(record.Session())) },
 		); !errors.Is(
 			err,
 			contract.ErrNotFound,

@@ -77,7 +77,7 @@ func (st *Store) Stop(
 	}
 	dropped, err = st.cancelWaiting(tx, s, "", func(e *busv1.Event) bool { return begins(InputOf(e)) })
 	if err == nil && len(dropped) > 0 {
-		_, _, err = st.Queue(tx, s, unanswered, "")
+		err = st.Queue(tx, s, unanswered)
 	}
 	return ended, dropped, errors.Join(err, st.publishIdle(tx, s, true))
 }

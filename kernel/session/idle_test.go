@@ -89,7 +89,7 @@ func TestADeletedSessionIsIdleAndHasALastWord(t *testing.T) {
 		id := employer.Must("", made)[0].GetSession()
 		x.Must("", whenIdle(id))
 		hearsIdle(w, x, id)
-		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, journal.ParseSessionID(id)) })
+		w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, id) })
 		d := employer.Take()
 		if out := kerneltest.Decode[contract.AgentOutput](
 			w.T,

@@ -135,7 +135,7 @@ func (st *Store) input(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 	if in.GetDedupeKey() != "" {
 		dedupe = bus.InputDedupe(tx.Actor.ID, in.GetDedupeKey())
 	}
-	e, duplicate, err := st.Queue(tx, s, payload, dedupe)
+	e, duplicate, err := st.queue(tx, s, payload, dedupe)
 	if err == nil && !duplicate {
 		err = keepBlobs(tx, s.ID, in.GetBlobs())
 	}
@@ -156,7 +156,22 @@ func ownContext(extension string, meta map[string]any) error {
 
 // Queue queues an input of a session. A user's message begins a chain of events,
 // so the limit of turns does not apply to it; a record has no turn.
-func (st *Store) Queue(
+func (st *Store) Queue(tx *bus.Tx, s *journal.Session, in contract.AgentInput) error {
+	_, _, err := st.queue(tx, s, in, "")
+	return err
+}
+
+// Record queues a record of what the kernel did, which the agent of a session reads
+// later.
+func (st *Store) Record(tx *bus.Tx, s *journal.Session, text string, attachments []contract.Attachment) error {
+	return st.Queue(tx, s, contract.AgentInput{
+		Kind: contract.InputRecord, Sender: "switchboard", Text: text, Attachments: attachments,
+	})
+}
+
+// queue is Queue for an input with a dedupe key; with one that was used before, it
+// returns the earlier input.
+func (st *Store) queue(
 	tx *bus.Tx, s *journal.Session, in contract.AgentInput, dedupe string,
 ) (*busv1.Event, bool, error) {
 	e, err := st.event(s, in)

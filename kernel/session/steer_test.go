@@ -105,12 +105,9 @@ func TestWhatMayNotInterruptATurn(t *testing.T) {
 		w.Do(func(tx *bus.Tx) error { // another place to be answered at
 			s, err := tx.Session(turn.Session())
 			if err == nil {
-				_, _, err = w.Sessions.Queue(
-					tx,
-					s,
-					contract.AgentInput{Kind: contract.InputUser, Text: "elsewhere", ReplyTo: "another"},
-					"",
-				)
+				err = w.Sessions.Queue(tx, s, contract.AgentInput{
+					Kind: contract.InputUser, Text: "elsewhere", ReplyTo: "another",
+				})
 			}
 			return err
 		})

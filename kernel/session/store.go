@@ -10,11 +10,14 @@
 package session
 
 import (
+	"fmt"
 	"sync"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
 // Store implements the effects that concern sessions, and the hooks of turns. It
@@ -60,6 +63,16 @@ func (st *Store) Effects() []bus.Effect {
 // the extensions that asked.
 func (st *Store) Hooks() bus.Hooks {
 	return bus.Hooks{Output: st.output, Ack: st.acked, Withdraw: st.withdraw, Rest: st.rested, Turn: st.context}
+}
+
+// Find returns the session with an id; an error of class contract.ErrNotFound says that
+// there is none.
+func Find(r journal.Reader, id string) (*journal.Session, error) {
+	s, err := r.Session(journal.ParseSessionID(id))
+	if err == nil && s == nil {
+		err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, id)
+	}
+	return s, err
 }
 
 func (st *Store) epoch(session int64) int64 {

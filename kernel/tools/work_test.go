@@ -118,7 +118,7 @@ func TestATaskEndsWithItsTurn(t *testing.T) {
 		"out of time": func(_ *world, turn *kerneltest.Turn) { turn.Ends(contract.OutcomeTimeout, "I stopped here.") },
 		"a new one":   func(w *world, _ *kerneltest.Turn) { w.telegram.Says("anna", "/new") },
 		"its session is gone": func(w *world, turn *kerneltest.Turn) {
-			w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, turn.Session()) })
+			w.Do(func(tx *bus.Tx) error { return w.Sessions.Delete(tx, journal.SessionID(turn.Session())) })
 		},
 	}
 	for name, end := range ends {
