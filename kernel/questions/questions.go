@@ -19,23 +19,20 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/ask"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
 // Question is a question and its outcome.
 type Question struct {
-	ID      string   `json:"id"`   // q7
-	Kind    string   `json:"kind"` // contract.AskApprove, ...
-	Text    string   `json:"text"`
-	Options []string `json:"options,omitempty"`
-	Asker   string   `json:"asker"`           // the extension, or the agent in whose turn it is asked
-	Call    string   `json:"call,omitempty"`  // the tool call that waits; empty: an extension asks
-	Event   int64    `json:"event,omitempty"` // system.user.ask of an extension
-	Topic   string   `json:"topic,omitempty"` // of the answer, for an extension
-	Ref     string   `json:"ref,omitempty"`
-	// Language is that of the texts around the question, an IETF tag.
-	Language string `json:"language,omitempty"`
+	ask.Question
+
+	Asker string `json:"asker"`           // the extension, or the agent in whose turn it is asked
+	Call  string `json:"call,omitempty"`  // the tool call that waits; empty: an extension asks
+	Event int64  `json:"event,omitempty"` // system.user.ask of an extension
+	Topic string `json:"topic,omitempty"` // of the answer, for an extension
+	Ref   string `json:"ref,omitempty"`
 
 	Channel  string  `json:"channel"`          // where it was asked
 	Handle   string  `json:"handle,omitempty"` // of the conversation; empty: the channel's default recipient

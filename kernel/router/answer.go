@@ -2,11 +2,11 @@ package router
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/ask"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -103,10 +103,7 @@ func ambiguous(q request, open []questions.Question) string {
 func listed(open []questions.Question) string {
 	lines := make([]string, len(open))
 	for i, o := range open {
-		lines[i] = "- " + o.ID + ": " + o.Brief()
-		for n, option := range o.Options {
-			lines[i] += fmt.Sprintf("\n  %d. %s", n+1, option)
-		}
+		lines[i] = "- " + o.ID + ": " + o.Summary()
 	}
 	return strings.Join(lines, "\n")
 }
@@ -127,7 +124,7 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	var o *questions.Question
 	var problem string
 	first, text, _ := strings.Cut(rest, " ")
-	if id, named := questions.ParseID(first); named {
+	if id, named := ask.ParseID(first); named {
 		o, problem, err = r.named(tx, q, id, slices.Concat(here, elsewhere))
 	} else {
 		text = rest

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/ask"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/topic"
 	"github.com/switchboard-run/switchboard/contract/words"
@@ -18,11 +19,8 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/questions"
 )
 
-const (
-	askLife    = 24 * time.Hour // of an extension's question that says nothing
-	maxAskLife = 30 * 24 * time.Hour
-	maxOptions = 20
-)
+// askLife is the life of an extension's question that says nothing about it.
+const askLife = 24 * time.Hour
 
 // Questions are those that people are asked.
 func (r *MessageRouter) Questions() *questions.Store { return r.questions }
@@ -37,7 +35,7 @@ func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) erro
 		_, err := tx.Emit(a.Topic, "", contract.UserAnswer{Ref: a.Ref, Outcome: contract.AskWithdrawn})
 		return errors.Join(err, tx.Dead(e, reason))
 	}
-	if wrong := checkAsk(a); wrong != "" {
+	if wrong := ask.Check(a); wrong != "" {
 		return refuse(wrong)
 	}
 	open, _, err := r.questions.Open(tx, tx.Now)
@@ -64,31 +62,10 @@ func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) erro
 		life = time.Duration(a.ExpiresSeconds) * time.Second
 	}
 	q := &questions.Question{
-		Kind: a.Kind, Text: text, Options: a.Options, Asker: e.GetSource(), Event: e.GetSeq(), Topic: a.Topic, Ref: a.Ref,
-		Deadline: tx.Now + life.Microseconds(),
+		Question: ask.Question{Kind: a.Kind, Text: text, Options: a.Options},
+		Asker:    e.GetSource(), Event: e.GetSeq(), Topic: a.Topic, Ref: a.Ref, Deadline: tx.Now + life.Microseconds(),
 	}
 	return r.put(tx, q, to, contract.ChannelSend{Kind: contract.SendNotice})
-}
-
-// checkAsk explains why a question is invalid; empty: it is valid.
-func checkAsk(a contract.UserAsk) string {
-	switch {
-	case strings.TrimSpace(a.Text) == "":
-		return "the question has no text"
-	case !slices.Contains([]string{contract.AskApprove, contract.AskChoose, contract.AskAnswer}, a.Kind):
-		return fmt.Sprintf("unknown kind of question %q: use %s, %s or %s",
-			a.Kind, contract.AskApprove, contract.AskChoose, contract.AskAnswer)
-	case a.Kind == contract.AskChoose && (len(a.Options) < 2 || len(a.Options) > maxOptions):
-		return fmt.Sprintf("a question of kind %s has 2 to %d options, not %d",
-			contract.AskChoose, maxOptions, len(a.Options))
-	case a.Kind != contract.AskChoose && len(a.Options) > 0:
-		return fmt.Sprintf("only a question of kind %s has options", contract.AskChoose)
-	case slices.ContainsFunc(a.Options, func(o string) bool { return strings.TrimSpace(o) == "" }):
-		return "an option is empty"
-	case a.ExpiresSeconds < 0 || a.ExpiresSeconds > int64(maxAskLife/time.Second):
-		return fmt.Sprintf("expires_seconds is 0 (a day) to %d, not %d", int64(maxAskLife/time.Second), a.ExpiresSeconds)
-	}
-	return ""
 }
 
 // ErrNobody means that there is no channel to ask on.

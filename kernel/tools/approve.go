@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/ask"
 	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/words"
-	"github.com/switchboard-run/switchboard/kernel/questions"
 )
 
 // approvalLife is how long a call waits for the user's approval.
@@ -18,7 +18,7 @@ const approvalLife = time.Hour
 // approval asks the user to approve a call. The answer is stored before the tool
 // runs, so a repeated call does not ask again. A refusal is for the model.
 func (r *running) approval(ctx context.Context) (refusal string, err error) {
-	q, refusal, err := r.ask(ctx, questions.Question{Kind: contract.AskApprove, Text: r.approvalText()}, approvalLife,
+	q, refusal, err := r.ask(ctx, ask.Question{Kind: contract.AskApprove, Text: r.approvalText()}, approvalLife,
 		r.call.Name+" needs the approval of the user, and was not run: %s.")
 	if err == nil && refusal == "" && q.Answer != words.Yes {
 		refusal = fmt.Sprintf("The user declined: %s was not run. Do not try it again unless they ask for it.", r.call.Name)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/ask"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/questions"
 )
 
 // answerLife is how long a question stays open if the model sets no timeout.
@@ -40,7 +40,7 @@ func askTheUser(ctx context.Context, r *running) (*extensionv1.CallResult, error
 	if empty(args.Question) || slices.ContainsFunc(args.Options, empty) {
 		return r.fail("The question or an option is empty. No one was asked.")
 	}
-	q, life := questions.Question{Kind: contract.AskAnswer, Text: args.Question}, answerLife
+	q, life := ask.Question{Kind: contract.AskAnswer, Text: args.Question}, answerLife
 	if len(args.Options) > 0 {
 		q.Kind, q.Options = contract.AskChoose, args.Options
 	}

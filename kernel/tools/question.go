@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/ask"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/questions"
@@ -18,7 +19,7 @@ import (
 // answer. A new message of the user withdraws the question. Without an answer,
 // refusal is the result for the model: the format unanswered with the reason.
 func (r *running) ask(
-	ctx context.Context, q questions.Question, life time.Duration, unanswered string,
+	ctx context.Context, q ask.Question, life time.Duration, unanswered string,
 ) (asked *questions.Question, refusal string, err error) {
 	asked, err = r.question(ctx)
 	if asked == nil && err == nil {
@@ -81,10 +82,10 @@ func (r *running) question(ctx context.Context) (q *questions.Question, err erro
 }
 
 // put asks a new question for the call.
-func (r *running) put(q questions.Question, life time.Duration) error {
+func (r *running) put(q ask.Question, life time.Duration) error {
 	return r.commit(func(tx *bus.Tx) error {
-		next := q // the commit may be applied more than once
-		next.Asker, next.Call, next.Deadline = r.lease.Agent, journal.CallID(r.call.ID), tx.Now+life.Microseconds()
-		return r.Router.AskFor(tx, &next, r.in.ReplyTo, r.turn)
+		return r.Router.AskFor(tx, &questions.Question{
+			Question: q, Asker: r.lease.Agent, Call: journal.CallID(r.call.ID), Deadline: tx.Now + life.Microseconds(),
+		}, r.in.ReplyTo, r.turn)
 	})
 }

@@ -1,4 +1,6 @@
-package questions
+// Package ask is how people are asked: the text of a question with how to answer it, and
+// which answer a text gives. The kernel uses it for every channel.
+package ask
 
 import (
 	"fmt"
@@ -6,10 +8,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 )
+
+// Question is what a person sees of a question.
+type Question struct {
+	ID      string   `json:"id"`   // q7
+	Kind    string   `json:"kind"` // contract.AskApprove, ...
+	Text    string   `json:"text"`
+	Options []string `json:"options,omitempty"`
+	// Language is that of the texts around the question, an IETF tag.
+	Language string `json:"language,omitempty"`
+}
 
 var idForm = regexp.MustCompile(`^[qQ][0-9]{1,12}$`)
 
@@ -83,4 +96,39 @@ func (q *Question) Brief() string {
 		line = strings.TrimRight(line, " :") + " ..."
 	}
 	return line
+}
+
+// Summary is Brief with the options.
+func (q *Question) Summary() string {
+	text := q.Brief()
+	for n, option := range q.Options {
+		text += fmt.Sprintf("\n  %d. %s", n+1, option)
+	}
+	return text
+}
+
+const (
+	maxLife    = 30 * 24 * time.Hour
+	maxOptions = 20
+)
+
+// Check explains why a question of an extension is invalid; empty: it is valid.
+func Check(a contract.UserAsk) string {
+	switch {
+	case strings.TrimSpace(a.Text) == "":
+		return "the question has no text"
+	case !slices.Contains([]string{contract.AskApprove, contract.AskChoose, contract.AskAnswer}, a.Kind):
+		return fmt.Sprintf("unknown kind of question %q: use %s, %s or %s",
+			a.Kind, contract.AskApprove, contract.AskChoose, contract.AskAnswer)
+	case a.Kind == contract.AskChoose && (len(a.Options) < 2 || len(a.Options) > maxOptions):
+		return fmt.Sprintf("a question of kind %s has 2 to %d options, not %d",
+			contract.AskChoose, maxOptions, len(a.Options))
+	case a.Kind != contract.AskChoose && len(a.Options) > 0:
+		return fmt.Sprintf("only a question of kind %s has options", contract.AskChoose)
+	case slices.ContainsFunc(a.Options, func(o string) bool { return strings.TrimSpace(o) == "" }):
+		return "an option is empty"
+	case a.ExpiresSeconds < 0 || a.ExpiresSeconds > int64(maxLife/time.Second):
+		return fmt.Sprintf("expires_seconds is 0 (a day) to %d, not %d", int64(maxLife/time.Second), a.ExpiresSeconds)
+	}
+	return ""
 }
