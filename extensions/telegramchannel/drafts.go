@@ -10,7 +10,7 @@ import (
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
-	"github.com/switchboard-run/switchboard/extensions/telegramchannel/markup"
+	"github.com/switchboard-run/switchboard/contract/markdown"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -312,7 +312,7 @@ func preview(text string, plain bool) (string, []models.MessageEntity) {
 		return text + draftMark, nil
 	}
 	said, entities := render(text)
-	if markup.Len(said)+markup.Len(draftMark) > maxText {
+	if markdown.Len(said)+markdown.Len(draftMark) > maxText {
 		said, entities = text, nil
 	}
 	return said + draftMark, entities
@@ -321,7 +321,7 @@ func preview(text string, plain bool) (string, []models.MessageEntity) {
 // truncate shortens a text to n UTF-16 units.
 func truncate(text string, n int) string {
 	for i, r := range text {
-		if n -= markup.Len(string(r)); n < 0 {
+		if n -= markdown.Len(string(r)); n < 0 {
 			return text[:i]
 		}
 	}

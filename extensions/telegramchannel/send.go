@@ -10,6 +10,7 @@ import (
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
+	"github.com/switchboard-run/switchboard/contract/markdown"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/markup"
 	"github.com/switchboard-run/switchboard/sdk"
@@ -191,7 +192,7 @@ func render(source string) (text string, entities []models.MessageEntity) {
 		}
 	}()
 	text, entities = markup.Render(source)
-	if text == "" || markup.Len(text) > maxText {
+	if text == "" || markdown.Len(text) > maxText {
 		return source, nil
 	}
 	return text, entities

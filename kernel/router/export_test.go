@@ -5,9 +5,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
 
-// Parts are the texts that are sent to a channel with a limit.
-func Parts(text string, limit int) []string { return Split(text, roomBesideMark(limit)) }
-
 // Marked is the send with its mark, for a channel with a limit.
 func Marked(e *busv1.Event, limit int) *busv1.Event {
 	d, c := &directory.Directory{}, directory.Channel{ID: "telegram"}
@@ -15,6 +12,3 @@ func Marked(e *busv1.Event, limit int) *busv1.Event {
 	d.Set(&directory.Snapshot{Channels: []directory.Channel{c}})
 	return New(d, nil, nil).marked("telegram", e)
 }
-
-// Units is the length of a text as channels count it.
-var Units = units

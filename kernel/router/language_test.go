@@ -2,14 +2,11 @@ package router_test
 
 import (
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
-	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
 // english matches words in small letters that follow no slash: no commands or codes.
@@ -68,15 +65,4 @@ func TestOwnersLanguage(t *testing.T) {
 		telegram.ShowsOne("(возможно, повтор) dinner")
 		orchestrator.HearsNothing()
 	})
-}
-
-// roomBesideMark leaves room for the English mark.
-func TestMarkOfEachLanguageFits(t *testing.T) {
-	t.Parallel()
-	english := strings.TrimSpace(contract.RepeatMark)
-	for _, language := range words.Languages() {
-		if mark := words.Say(language, english); router.Units(mark) > router.Units(english) {
-			t.Errorf("in %s the mark %q is longer than %q", language, mark, english)
-		}
-	}
 }

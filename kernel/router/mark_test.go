@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/markdown"
 	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 	"github.com/switchboard-run/switchboard/kernel/router"
@@ -131,7 +132,7 @@ func TestAMarkFitsTheLimit(t *testing.T) {
 		if strings.TrimSpace(text) == "" {
 			return
 		}
-		parts := router.Parts(text, limit)
+		parts := markdown.Parts(text, limit)
 		for _, later := range []int{limit, contract.MinChannelLength} { // the limit may be lowered until then
 			for _, part := range parts {
 				m := marked(t, part, later)

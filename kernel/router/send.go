@@ -8,8 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/markdown"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -37,7 +40,7 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, opt
 		m.Owner = owner.UserID
 	}
 	m = fitFiles(to, m)
-	texts := Split(m.Text, roomBesideMark(to.channel.MaxLength))
+	texts := markdown.Parts(m.Text, to.channel.MaxLength)
 	for i, text := range texts {
 		part := m
 		part.Text = text
@@ -82,6 +85,27 @@ func fitFiles(to *place, m contract.ChannelSend) contract.ChannelSend {
 		m.Text += "\n" + words.Say(to.language, "%s can't be sent here.", a.Reference())
 	}
 	return m
+}
+
+// marked returns a channel.send whose text begins with the mark of a repetition. It
+// fits the limit of the channel.
+func (r *MessageRouter) marked(channel string, e *busv1.Event) *busv1.Event {
+	limit := 0 // there is none
+	if c := r.directory.Current().Channel(channel); c != nil {
+		limit = c.MaxLength
+	}
+	var m contract.ChannelSend
+	if json.Unmarshal(e.GetPayload(), &m) != nil || m.Text == "" {
+		return e
+	}
+	m.Text, m.Unmarked = markdown.Marked(m.Text, limit, m.Language), m.Text
+	payload, err := json.Marshal(m)
+	if err != nil {
+		return e
+	}
+	e = proto.CloneOf(e)
+	e.Payload = payload
+	return e
 }
 
 // lane is the ordering key of sends to a place. The default recipient is one lane,

@@ -10,7 +10,7 @@
 // Entities have UTF-16 offsets within the text, nest as Telegram requires (nothing
 // inside code, code only inside quotes, no quote in a quote), and are at most
 // [MaxEntities], so Telegram accepts the message. The text may be longer than its
-// source: check it with [Len].
+// source: check it with [markdown.Len].
 //
 // Render is safe for concurrent use and has no state.
 package markup
@@ -20,12 +20,13 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 
 	"github.com/go-telegram/bot/models"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/switchboard-run/switchboard/contract/markdown"
 )
 
 // MaxEntities is the number of entities that Telegram applies to a message.
@@ -44,16 +45,7 @@ func Render(source string) (string, []models.MessageEntity) {
 	w := &writer{source: src}
 	w.blocks(parser.Parse(text.NewReader(src)))
 	rendered := strings.TrimRightFunc(w.buf.String(), unicode.IsSpace)
-	return rendered, finish(w.entities, Len(rendered))
-}
-
-// Len returns the length of s in UTF-16 units, as Telegram counts it.
-func Len(s string) int {
-	n := 0
-	for _, r := range s {
-		n += max(utf16.RuneLen(r), 1)
-	}
-	return n
+	return rendered, finish(w.entities, markdown.Len(rendered))
 }
 
 // plain reports whether a text contains no markup.

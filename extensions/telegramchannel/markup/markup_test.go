@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-telegram/bot/models"
 
+	"github.com/switchboard-run/switchboard/contract/markdown"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/markup"
 )
 
@@ -102,7 +103,7 @@ func TestRenderKeepsToTheEntityLimit(t *testing.T) {
 func TestLen(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]int{"": 0, "abc": 3, "чай": 3, "😀": 2, "e\u0301": 2, "\xff": 1} {
-		if got := markup.Len(s); got != want {
+		if got := markdown.Len(s); got != want {
 			t.Errorf("Len(%q) = %d, want %d", s, got, want)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/go-telegram/bot/models"
+
+	"github.com/switchboard-run/switchboard/contract/markdown"
 )
 
 // writer collects the text and its entities.
@@ -70,7 +72,7 @@ func (w *writer) flush() {
 
 func (w *writer) raw(s string) {
 	w.buf.WriteString(s)
-	w.units += Len(s)
+	w.units += markdown.Len(s)
 }
 
 // begin returns the offset of the next text.

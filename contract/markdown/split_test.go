@@ -1,4 +1,4 @@
-package router
+package markdown
 
 import (
 	"slices"
@@ -109,8 +109,8 @@ func checkSplit(t interface {
 	t.Helper()
 	parts := Split(text, limit)
 	for i, part := range parts {
-		if units(part) > limit && utf8.RuneCountInString(part) > 1 {
-			t.Fatalf("part %d of %d of %q has %d units, the limit is %d: %q", i, len(parts), text, units(part), limit, part)
+		if Len(part) > limit && utf8.RuneCountInString(part) > 1 {
+			t.Fatalf("part %d of %d of %q has %d units, the limit is %d: %q", i, len(parts), text, Len(part), limit, part)
 		}
 		if open := openFence(part); open != "" && limit >= 64 && len(parts) > 1 {
 			t.Fatalf("part %d of %d of %q ends in the fence %q: %q", i, len(parts), text, open, part)

@@ -1,4 +1,6 @@
-package router
+// Package markdown fits texts in Markdown to the limits of channels: it splits a long
+// text, and marks one that may have been sent before.
+package markdown
 
 import (
 	"regexp"
@@ -16,7 +18,7 @@ import (
 // no room for that, fences are cut like text. White space around a cut is dropped,
 // nothing else is. A limit of 0 means no limit.
 func Split(text string, limit int) []string {
-	if limit <= 0 || units(text) <= limit {
+	if limit <= 0 || Len(text) <= limit {
 		return []string{text}
 	}
 	s := splitter{limit: limit}
@@ -41,7 +43,7 @@ func (s *splitter) split(text string) (parts []string) {
 	again := "" // the line that opens the fence again which the rest begins in
 	for strings.TrimSpace(text) != "" {
 		if len(text) <= 3*s.limit { // otherwise it is too long, whatever is in it
-			if rest := s.close(again + text); units(rest) <= s.limit {
+			if rest := s.close(again + text); Len(rest) <= s.limit {
 				return append(parts, rest)
 			}
 		}
@@ -61,7 +63,7 @@ func (s *splitter) split(text string) (parts []string) {
 		}
 		again, text = "", rest
 		if open != "" {
-			if units(open) >= s.limit/4 {
+			if Len(open) >= s.limit/4 {
 				open = closing(open) // its language takes too much room
 			}
 			again = open + "\n"
@@ -91,14 +93,14 @@ func (s *splitter) open(part string) string {
 // cut is the byte offset at which to cut text, which follows the line that opens a
 // fence again.
 func (s *splitter) cut(again, text string) int {
-	room := s.limit - units(again)
+	room := s.limit - Len(again)
 	var paragraph, outside, line, sentence, word int // the last place after one of these
 	open := s.open(again)
 	at, end, n, began, state := 0, 0, 0, 0, -1
 	for rest, c, before := text, "", ""; rest != ""; before = c {
 		c, rest, _, state = uniseg.FirstGraphemeClusterInString(rest, state)
 		ends := c == "\n" || c == "\r\n"
-		if n += units(c); n > room && (!ends || n-units(c) > room) { // the end of a line is cut off
+		if n += Len(c); n > room && (!ends || n-Len(c) > room) { // the end of a line is cut off
 			break
 		}
 		at += len(c)
@@ -197,7 +199,8 @@ func closing(open string) string {
 	return open[:len(open)-len(strings.TrimLeft(open, open[:1]))]
 }
 
-func units(s string) int {
+// Len is the length of a text in UTF-16 units, as limits count it.
+func Len(s string) int {
 	n := 0
 	for _, r := range s {
 		n += utf16.RuneLen(r)
