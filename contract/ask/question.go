@@ -100,11 +100,11 @@ func (q *Question) Brief() string {
 
 // Summary is Brief with the options.
 func (q *Question) Summary() string {
-	text := q.Brief()
-	for n, option := range q.Options {
-		text += fmt.Sprintf("\n  %d. %s", n+1, option)
+	lines := []string{q.Brief()}
+	for i, o := range q.Options {
+		lines = append(lines, fmt.Sprintf("  %d. %s", i+1, o))
 	}
-	return text
+	return strings.Join(lines, "\n")
 }
 
 const (
