@@ -13,9 +13,9 @@ import (
 // maxShown is how many characters of the arguments, or of a description, a person sees.
 const maxShown = 1500
 
-// Describe tells a person in their language which call of a tool an agent wants to make. No text of the
-// call can pass for another part of it.
-func Describe(language, agent, tool, description string, arguments []byte) string {
+// DescribeCall tells a person in their language which call of a tool an agent wants to
+// make. No text of the call can pass for another part of it.
+func DescribeCall(language, agent, tool, description string, arguments []byte) string {
 	shown := readable(language, listed(arguments))
 	fence := "```"
 	for strings.Contains(shown, fence) {

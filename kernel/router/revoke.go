@@ -99,48 +99,45 @@ func (v *revocation) endWaiting() error {
 	if err != nil {
 		return err
 	}
-	patterns := map[int64]string{}
+	unsettled := []journal.DeliveryState{journal.Pending, journal.InFlight}
+	seen := map[string]bool{} // keys of sessions
 	for _, s := range subscriptions {
-		patterns[s.ID] = s.Pattern
-	}
-	var waiting []journal.Delivery
-	if err := v.tx.Pending(func(d journal.Delivery) bool {
-		waiting = append(waiting, d)
-		return true
-	}); err != nil {
-		return err
-	}
-	working := map[int64]bool{}
-	for _, d := range waiting {
-		switch pattern := patterns[d.Subscription]; {
-		case strings.HasPrefix(pattern, contract.TopicAgentInput):
-			working[journal.ParseSessionID(d.Key)] = true
-		case pattern == contract.TopicChannelSend+v.person.Channel:
-			err = v.endDelivery(d, v.unsent)
-		case strings.HasPrefix(pattern, contract.TopicCommand):
-			err = v.endDelivery(d, v.caused)
-		}
+		waiting, err := v.tx.Deliveries(journal.DeliveryFilter{Subscription: s.ID, States: unsettled, Limit: math.MaxInt32})
 		if err != nil {
 			return err
 		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(working)) {
-		s, err := v.tx.Session(id)
-		if err != nil || s == nil {
-			return err
-		}
-		ended, err := v.MessageRouter.sessions.CancelInputs(v.tx, s, v.caused)
-		if err != nil {
-			return err
-		}
-		switch n := int32(ended); {
-		case isJob(s):
-			v.ended.Jobs += n
-		case session.WorksFor(s) == 0 && s.OutboundKind != directory.OutboundExtension: // otherwise its maker counts it
-			v.ended.Turns += n
+		for _, d := range waiting {
+			switch {
+			case strings.HasPrefix(s.Pattern, contract.TopicAgentInput) && !seen[d.Key]:
+				seen[d.Key] = true
+				err = v.endInputs(journal.ParseSessionID(d.Key))
+			case s.Pattern == contract.TopicChannelSend+v.person.Channel:
+				err = v.endDelivery(d, v.unsent)
+			case strings.HasPrefix(s.Pattern, contract.TopicCommand):
+				err = v.endDelivery(d, v.caused)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// endInputs ends what runs and waits in a session because of the person.
+func (v *revocation) endInputs(id int64) error {
+	s, err := v.tx.Session(id)
+	if err != nil || s == nil {
+		return err
+	}
+	ended, err := v.MessageRouter.sessions.CancelInputs(v.tx, s, v.caused)
+	switch {
+	case isJob(s):
+		v.ended.Jobs += int32(ended)
+	case session.WorksFor(s) == 0 && s.OutboundKind != directory.OutboundExtension: // otherwise its maker counts it
+		v.ended.Turns += int32(ended)
+	}
+	return err
 }
 
 func (v *revocation) endDelivery(d journal.Delivery, ends func(*busv1.Event) bool) error {

@@ -34,5 +34,5 @@ func (r *running) approvalText() string {
 	if t := dir.Tool(r.call.Name); t != nil {
 		description = t.Tool.GetDescription()
 	}
-	return command.Describe(r.in.Language, who, r.call.Name, description, arguments(r.call.Arguments))
+	return command.DescribeCall(r.in.Language, who, r.call.Name, description, arguments(r.call.Arguments))
 }
