@@ -9,6 +9,10 @@ const (
 	ToolUse  = "core/use_tool"
 )
 
+// ToolShow brings back an image of the conversation: a run loop shows the one that the
+// argument reference names in the next request of the turn.
+const ToolShow = "documents/show_attachment"
+
 // UsedTool returns the call inside a call of ToolUse with these arguments; ok is
 // false if they name no tool. The kernel stores and checks the inner call instead.
 func UsedTool(arguments []byte) (name string, inner []byte, ok bool) {

@@ -96,6 +96,9 @@ func policy(m *member, dirs directories, o Options, s *supervisor.Spec) *sandbox
 		p.Background, p.KeepModes = true, true
 		p.Execute = append(p.Execute, m.manifest.Dir(), executable(s.Command, s.Dir))
 	}
+	if m.manifest.Run.Builtin != "" && len(s.Command) > 0 { // it reads documents in processes of its own program
+		p.Execute = append(p.Execute, executable(s.Command, s.Dir))
+	}
 	for _, name := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR"} {
 		if value, ok := o.Env(name); ok && value != "" {
 			p.Read = append(p.Read, filepath.SplitList(value)...)

@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/agent"
 	"github.com/switchboard-run/switchboard/extensions/anthropic"
 	"github.com/switchboard-run/switchboard/extensions/clichannel"
+	"github.com/switchboard-run/switchboard/extensions/documents"
 	"github.com/switchboard-run/switchboard/extensions/heartbeat"
 	"github.com/switchboard-run/switchboard/extensions/links"
 	"github.com/switchboard-run/switchboard/extensions/memory"
@@ -23,10 +24,23 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel"
 	"github.com/switchboard-run/switchboard/extensions/usage"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/document"
 )
 
 // extensionCommand makes the binary serve built-in extensions.
 const extensionCommand = "extension"
+
+// documentCommand makes the binary extract the text of a document.
+const documentCommand = "extension-document"
+
+// documentReader extracts texts in a process of their own. Without the path of this
+// program it is done in the process that asks.
+var documentReader = func() (r document.Reader) {
+	if program, err := os.Executable(); err == nil {
+		r.Command = []string{program, documentCommand}
+	}
+	return r
+}()
 
 // confineCommand makes the binary enter a sandbox and execute the rest of its arguments,
 // an extension of a third party.
@@ -42,9 +56,10 @@ func runConfined(args []string) {
 
 // builtins are the extensions in this binary, by the value of run.builtin in manifests.
 var builtins = map[string]func(id string) sdk.Extension{
-	"agent":            agent.New,
+	"agent":            func(id string) sdk.Extension { return agent.NewReading(id, documentReader) },
 	"anthropic":        anthropic.New,
 	"cli_channel":      func(string) sdk.Extension { return clichannel.Extension() },
+	"documents":        func(string) sdk.Extension { return documents.New(documentReader) },
 	"heartbeat":        func(string) sdk.Extension { return heartbeat.New() },
 	"links":            func(string) sdk.Extension { return links.New() },
 	"memory":           func(string) sdk.Extension { return memory.New() },

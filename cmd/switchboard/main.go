@@ -20,6 +20,7 @@ import (
 
 	_ "github.com/switchboard-run/switchboard/cmd/switchboard/slack" // before anything else is prepared
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/sdk/document"
 )
 
 func main() {
@@ -28,6 +29,8 @@ func main() {
 		case os.Args[1] == extensionCommand && startedByKernel:
 			serveBuiltins(os.Args[2:])
 			return
+		case os.Args[1] == documentCommand:
+			os.Exit(document.Serve(os.Stdin, os.Stdout, os.Stderr))
 		case os.Args[1] == confineCommand:
 			runConfined(os.Args[2:])
 			return

@@ -13,9 +13,13 @@ package agent
 import (
 	"github.com/switchboard-run/switchboard/sdk"
 	loop "github.com/switchboard-run/switchboard/sdk/agent"
+	"github.com/switchboard-run/switchboard/sdk/document"
 )
 
 // New returns the extension of the agent with this id. Its manifest describes it.
-func New(id string) sdk.Extension {
-	return loop.Extension(id, loop.Options{Prompts: openPrompts})
+func New(id string) sdk.Extension { return NewReading(id, document.Reader{}) }
+
+// NewReading returns the extension of an agent that reads documents with r.
+func NewReading(id string, r document.Reader) sdk.Extension {
+	return loop.Extension(id, loop.Options{Prompts: openPrompts, Documents: r})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/document"
 )
 
 // Defaults of settings that the manifest leaves out.
@@ -28,6 +29,8 @@ const (
 type Options struct {
 	// Prompts returns the agent's texts when it starts; nil: Plain.
 	Prompts func(*sdk.Kernel) (Prompts, error)
+	// Documents reads the documents that come with inputs.
+	Documents document.Reader
 	// CacheBytes bounds the histories cached between turns; 0: 16 MiB.
 	CacheBytes int
 }

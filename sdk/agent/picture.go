@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,11 @@ func (t *turn) loadPictures() error {
 		for _, a := range e.GetAttachments() {
 			if isPicture(a) {
 				names = append(names, a.GetBlob())
+			}
+		}
+		for _, c := range e.GetCalls() {
+			if name := shownAgain(c); name != "" {
+				names = append(names, name)
 			}
 		}
 	}
@@ -133,6 +139,44 @@ func (p pictures) show(m *extensionv1.Message, e *busv1.Entry) {
 				"You cannot see %s: %s. Tell the user.", reference(a), s.problem))
 		}
 	}
+}
+
+// shownAgain returns the file that a call asks to see; empty: it does not.
+func shownAgain(c *busv1.Call) string {
+	var args struct {
+		Reference string `json:"reference"`
+	}
+	if c.GetName() != contract.ToolShow || json.Unmarshal(c.GetArguments(), &args) != nil {
+		return ""
+	}
+	a, _ := contract.ParseReference(args.Reference)
+	return a.Blob
+}
+
+// showAgain adds a message with the images that the calls of an answer asked to see: the
+// results of calls have none.
+func (p pictures) showAgain(
+	out []*extensionv1.Message, e *busv1.Entry, results map[string]*busv1.Entry,
+) []*extensionv1.Message {
+	m := &extensionv1.Message{Role: "user"}
+	var texts []string
+	for _, c := range e.GetCalls() {
+		name := shownAgain(c)
+		s, known := p[name]
+		switch r := results[c.GetCallId()]; {
+		case name == "" || !known || r == nil || r.GetIsError():
+		case s.image != nil:
+			m.Images = append(m.Images, s.image)
+			texts = append(texts, "This is "+name+", as you asked.")
+		default:
+			texts = append(texts, fmt.Sprintf("You cannot see %s: %s. Tell the user.", name, s.problem))
+		}
+	}
+	if len(texts) == 0 {
+		return out
+	}
+	m.Content = labelled(contract.EntryNote, "switchboard", strings.Join(texts, "\n"))
+	return append(out, m)
 }
 
 // attachments returns the attachments of an input for its row.

@@ -145,6 +145,59 @@ func TestOnlyTheNewestPicturesAreShown(t *testing.T) {
 	}
 }
 
+func TestImageIsShownAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.tool(contract.ToolShow, true)
+	show := calls(WireName(contract.ToolShow))
+	show.calls[0].Arguments = []byte(`{"reference": "[image 3f2a9c: cat.jpg]"}`)
+	w.model = inOrder(text("a cat"), show, text("still a cat"), text("bye"))
+	a := w.agent(t, &extensionv1.AgentSpec{})
+	in := w.holds(t, cat)
+	w.files["3f2a9c"] = w.files[cat]
+	for i, in := range []contract.AgentInput{in, user("look again"), user("bye")} {
+		if err := w.deliver(t.Context(), a, input(fmt.Sprintf("e%d", i), in)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []string{"[1]", "[0 0]", "[0 0 1]", "[0 0 0]"} {
+		if got := fmt.Sprint(shownIn(w.requests[i])); got != want {
+			t.Errorf("request %d shows %s, want %s", i, got, want)
+		}
+	}
+	last := w.requests[2].GetMessages()
+	if m := last[len(last)-1]; m.GetRole() != "user" || !strings.Contains(m.GetContent(), "This is 3f2a9c") {
+		t.Errorf("the image comes with %v", m)
+	}
+}
+
+func TestDocumentIsReadInItsTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.model = inOrder(text("a list"), text("it was a list"))
+	w.files = map[string][]byte{
+		"aaaaaa11": []byte("milk\nbread"), "bbbbbb22": []byte(strings.Repeat("long ", maxDocument)),
+		"cccccc33": []byte("PK\x05\x06" + strings.Repeat("\x00", 18)),
+	}
+	in := user("read")
+	for name := range w.files {
+		in.Attachments = append(in.Attachments, contract.Attachment{Kind: contract.KindDocument, Blob: name, Name: "f"})
+	}
+	a := w.agent(t, &extensionv1.AgentSpec{})
+	for i, in := range []contract.AgentInput{in, user("and?")} {
+		if err := w.deliver(t.Context(), a, input(fmt.Sprintf("e%d", i), in)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := fmt.Sprint(w.requests[0].GetMessages()), fmt.Sprint(w.requests[1].GetMessages())
+	for _, want := range []string{"context from documents", "<[document aaaaaa: f]>", "milk", "from: 16384} reads on",
+		"<[document cccccc: f]>", "cannot be read"} {
+		if !strings.Contains(first, want) || strings.Contains(second, want) {
+			t.Errorf("%q: in the turn %t, later %t", want, strings.Contains(first, want), strings.Contains(second, want))
+		}
+	}
+}
+
 // A message that interrupts a turn shows its own pictures; then the other turn shows its
 // own again.
 func TestPicturesOfAnInterruptedTurn(t *testing.T) {

@@ -170,6 +170,7 @@ func (v view) messages(out []*extensionv1.Message, rows []row) []*extensionv1.Me
 		out = v.row(out, r.Entry, results)
 		if r.turn == v.current && len(out) > n {
 			v.pictures.show(out[n], r.Entry)
+			out = v.pictures.showAgain(out, r.Entry, results)
 		}
 		if r.turn != v.current && complete(r.Entry, results) {
 			r.rendered = slices.Clone(out[n:])

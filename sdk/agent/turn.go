@@ -105,7 +105,10 @@ func (t *turn) prepare() error {
 		return err
 	}
 	t.addPreamble(t.fresh)
-	return t.consult()
+	if err := t.consult(); err != nil {
+		return err
+	}
+	return t.readDocuments()
 }
 
 func (t *turn) close() { t.draft.stop() }

@@ -7,9 +7,11 @@ import (
 	"image/color"
 	"image/jpeg"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
@@ -93,5 +95,57 @@ func TestPhotoReachesTheModelInItsTurn(t *testing.T) {
 	}
 	if all := string(requests[1].Raw); !strings.Contains(all, ": cat.jpg]") {
 		t.Errorf("the next turn does not name the image: %s", all)
+	}
+}
+
+// A document comes with its turn, and a tool reads more of it; an image that was sent before
+// is shown again. A file that claims another type, and one that cannot be read, is a sentence.
+func TestDocumentsAreReadAndImagesShownAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withPoster)
+	w.start()
+	list := strings.Repeat("milk and bread\n", 2000) + "the end"
+	var reference string
+	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
+		switch last := r.Messages[len(r.Messages)-1]; {
+		case strings.Contains(r.Last("user"), "read it all") && last.Role != "tool":
+			return openaitest.CallTool("use_tool", map[string]any{"name": "documents/read_document",
+				"arguments": map[string]any{"reference": reference, "from": len(list) - 20}})
+		case strings.Contains(r.Last("user"), "look again") && last.Role != "tool":
+			return openaitest.CallTool("use_tool", map[string]any{"name": "documents/show_attachment",
+				"arguments": map[string]any{"reference": reference}})
+		case last.Role == "tool":
+			return openaitest.Say("got " + last.Content.Text)
+		default:
+			return openaitest.Say("seen " + r.Last("user"))
+		}
+	})
+	last := func() openaitest.Request { all := w.model.Requests(); return all[len(all)-1] }
+	digits := func(raw, kind string) string {
+		a, _ := contract.ParseReference(regexp.MustCompile(`\[` + kind + ` [^\]]*\]`).FindString(raw))
+		return a.Blob
+	}
+
+	w.post("shopping", []byte(list), postedFile{"list.pdf", "document", "list.pdf", "application/pdf"})
+	w.posterSent("seen ")
+	raw := string(last().Raw)
+	if !strings.Contains(raw, "milk and bread") || strings.Contains(raw, "the end") || !strings.Contains(raw, "reads on") {
+		t.Errorf("the model got %d bytes", len(raw))
+	}
+	reference = digits(raw, "document")
+	w.post("read it all", nil)
+	w.posterSent("the end")
+
+	w.post("broken", []byte("PK\x05\x06"+strings.Repeat("\x00", 18)), postedFile{"x.docx", "document", "x.docx", ""})
+	w.posterSent("cannot be read")
+
+	w.post("a photo", photo(t, 40, 20), postedFile{"cat.jpg", "image", "cat.jpg", "image/jpeg"})
+	w.eventually("the photo", func() bool { return len(last().Images()) == 1 })
+	raw = string(last().Raw)
+	reference = digits(raw, "image")
+	w.post("look again", nil)
+	w.posterSent("This is " + reference)
+	if n := len(last().Images()); n != 1 {
+		t.Errorf("the request has %d images", n)
 	}
 }

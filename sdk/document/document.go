@@ -1,0 +1,164 @@
+// Package document extracts the text of documents that people send: plain text, source,
+// HTML, PDF, Word, Excel, PowerPoint and OpenDocument files.
+//
+// What a file is comes from its bytes. Sizes are bounded before anything is unpacked. A
+// Reader with a command extracts in a process of its own, which may hang, crash or use too
+// much memory without harm.
+package document
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gabriel-vasile/mimetype"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+)
+
+const (
+	// MaxFile is the largest file, in bytes.
+	MaxFile = 50 << 20
+	// MaxText is how much text is extracted, in bytes.
+	MaxText = 2 << 20
+	// Timeout is how long an extraction may take.
+	Timeout = 20 * time.Second
+	// maxReason bounds what a failed process says, in bytes.
+	maxReason = 300
+)
+
+// ErrPicture means that the file is a picture.
+var ErrPicture = errors.New("it is a picture")
+
+// Reader extracts texts. The zero value does it in this process.
+type Reader struct {
+	// Command is a program that calls Serve, with its arguments.
+	Command []string
+}
+
+// extracting holds a token while a text is extracted.
+var extracting = make(chan struct{}, 1)
+
+// Read returns the text of a file. It calls fetch, which writes the file, when it is this
+// file's turn. Errors are for people, or of fetch or ctx.
+func (r Reader) Read(ctx context.Context, fetch func(io.Writer) error) (string, error) {
+	select {
+	case extracting <- struct{}{}:
+		defer func() { <-extracting }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	var file bytes.Buffer
+	if err := fetch(&file); err != nil {
+		return "", err
+	}
+	if file.Len() > MaxFile {
+		return "", fmt.Errorf("its file is larger than %d MB", MaxFile>>20)
+	}
+	if len(r.Command) == 0 {
+		return Text(file.Bytes())
+	}
+	inner, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	cmd := exec.CommandContext(inner, r.Command[0], r.Command[1:]...) //nolint:gosec // this program itself
+	var out, reason bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = &file, &out, &reason
+	cmd.Env, cmd.WaitDelay = []string{"GOMAXPROCS=1", "GOMEMLIMIT=256MiB"}, time.Second
+	err := cmd.Run()
+	exit := (*exec.ExitError)(nil)
+	switch {
+	case err == nil:
+		return strings.ToValidUTF8(out.String(), ""), nil
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case inner.Err() != nil:
+		return "", fmt.Errorf("reading it took longer than %s", Timeout)
+	case errors.As(err, &exit) && exit.ExitCode() == exitPicture:
+		return "", ErrPicture
+	case errors.As(err, &exit) && exit.ExitCode() == exitReason && reason.Len() <= maxReason:
+		return "", errors.New(reason.String())
+	case errors.As(err, &exit):
+		return "", errors.New("its file is damaged, or takes too much memory to open")
+	}
+	return "", fmt.Errorf("start the program that reads documents: %w", err)
+}
+
+// Exit codes of Serve.
+const (
+	exitReason  = 3 // stderr says why there is no text
+	exitPicture = 4
+)
+
+// Serve extracts the text of the file in in, as a process of its own, and returns its exit
+// code.
+func Serve(in io.Reader, out, reason io.Writer) int {
+	limit()
+	file, err := io.ReadAll(io.LimitReader(in, MaxFile+1))
+	if err == nil {
+		var text string
+		if text, err = Text(file); err == nil {
+			_, err = io.WriteString(out, text)
+		}
+	}
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, ErrPicture):
+		return exitPicture
+	}
+	_, _ = io.WriteString(reason, err.Error()[:min(len(err.Error()), maxReason)])
+	return exitReason
+}
+
+// Text returns the text of a file, at most MaxText bytes of it.
+func Text(file []byte) (text string, err error) {
+	defer func() {
+		if p := recover(); p != nil { // a library's
+			text, err = "", errors.New("its file is damaged")
+		}
+		if len(text) > MaxText {
+			text = strings.ToValidUTF8(text[:MaxText], "")
+		}
+		if text = strings.TrimSpace(text); err == nil && text == "" {
+			err = errors.New("there is no text in it")
+		}
+	}()
+	kind := mimetype.Detect(file)
+	name, _, _ := strings.Cut(kind.String(), ";")
+	switch {
+	case name == "application/pdf":
+		return pdfText(file)
+	case name == "text/html":
+		return htmlText(file)
+	case officeKinds[name] != nil:
+		return officeText(file, officeKinds[name])
+	}
+	for k := kind; k != nil; k = k.Parent() {
+		if k.Is("text/plain") {
+			return plain(file), nil
+		}
+	}
+	if strings.HasPrefix(name, "image/") {
+		return "", ErrPicture
+	}
+	return "", fmt.Errorf("files of the type %s cannot be read", name)
+}
+
+// plain decodes a text.
+func plain(file []byte) string {
+	if utf8.Valid(file) {
+		return string(bytes.TrimPrefix(file, []byte("\ufeff")))
+	}
+	decoder := unicode.BOMOverride(charmap.Windows1252.NewDecoder())
+	text, err := io.ReadAll(io.LimitReader(decoderReader(file, decoder), MaxText+1))
+	if err != nil {
+		return strings.ToValidUTF8(string(file), "\ufffd")
+	}
+	return string(text)
+}
