@@ -70,7 +70,7 @@ func answerAll(d dialog) reply {
 func answer(d dialog) reply {
 	switch d.kind {
 	case "user":
-		return d.act(d.read())
+		return d.person()
 	case "task":
 		return d.task()
 	case "message":
