@@ -158,33 +158,15 @@ func (a *api) getUpdates(ctx context.Context, offset int64, wait time.Duration) 
 		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	var answer struct {
-		OK          bool              `json:"ok"`
-		Result      []json.RawMessage `json:"result"`
-		Description string            `json:"description"`
-		Code        int               `json:"error_code"`
-		Parameters  struct {
-			RetryAfter int `json:"retry_after"`
-		} `json:"parameters"`
+	result, err := decodeAnswer("getUpdates", resp)
+	if err != nil {
+		return nil, err
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+	var updates []json.RawMessage
+	if err := json.Unmarshal(result, &updates); err != nil {
 		return nil, &callError{sent: true, err: fmt.Errorf("decode response of getUpdates: %w", err)}
 	}
-	if answer.OK {
-		return answer.Result, nil
-	}
-	for code, kind := range map[int]error{
-		http.StatusUnauthorized: bot.ErrorUnauthorized, http.StatusNotFound: bot.ErrorNotFound,
-		http.StatusConflict: bot.ErrorConflict, http.StatusForbidden: bot.ErrorForbidden,
-	} {
-		if answer.Code == code {
-			return nil, fmt.Errorf("%w, %s", kind, answer.Description)
-		}
-	}
-	if answer.Code == http.StatusTooManyRequests {
-		return nil, &bot.TooManyRequestsError{Message: answer.Description, RetryAfter: answer.Parameters.RetryAfter}
-	}
-	return nil, fmt.Errorf("%w, %s", bot.ErrorBadRequest, answer.Description)
+	return updates, nil
 }
 
 // getMe returns the bot's user.

@@ -43,13 +43,20 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 	if err != nil {
 		return sdk.Receipt{}, err
 	}
-	if message != 0 && where.chat == to.chat {
-		r, err := a.paced(ctx, to, func() (sdk.Receipt, error) { return a.replace(ctx, to, message, m) })
-		if !errors.Is(err, errDraftGone) {
-			return r, err
+	files, m := withoutFiles(m)
+	hasDraft := message != 0 && where.chat == to.chat
+	text := func() (sdk.Receipt, error) {
+		if hasDraft {
+			if r, err := a.replace(ctx, to, message, m); !errors.Is(err, errDraftGone) {
+				return r, err
+			}
 		}
+		return a.send(ctx, to, m)
 	}
-	return a.paced(ctx, to, func() (sdk.Receipt, error) { return a.send(ctx, to, m) })
+	if len(files) > 0 {
+		return a.sendFiles(ctx, to, m, files, hasDraft, text)
+	}
+	return a.paced(ctx, to, text)
 }
 
 // usable returns the activation if it can send messages.

@@ -141,6 +141,17 @@ func (k *memory) PutBlob(ctx context.Context, from io.Reader) (sdk.Blob, error) 
 	return sdk.Blob{Hash: hash, Size: int64(len(b))}, nil
 }
 
+func (k *memory) GetBlob(_ context.Context, name string, to io.Writer) (sdk.Blob, error) {
+	k.mu.Lock()
+	text, ok := k.files[name]
+	k.mu.Unlock()
+	if !ok {
+		return sdk.Blob{}, fmt.Errorf("read file %s: %w", name, contract.ErrNotFound)
+	}
+	n, err := io.WriteString(to, text)
+	return sdk.Blob{Hash: name, Size: int64(n)}, err
+}
+
 func (k *memory) Get(_ context.Context, key string) (sdk.Value, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -24,6 +24,9 @@
 // Telegram cannot recognize a repeated message: if a connection breaks after a request
 // was written, Send reports an unknown outcome.
 //
+// Files are streamed from the kernel while they are sent. A message of several requests
+// stores how many were accepted, so a repetition goes on with the one in doubt.
+//
 // # Drafts
 //
 // While a turn runs, its chat shows that the bot is typing, and then the text so far,
@@ -93,6 +96,7 @@ type kernel interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
 	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
 	Commands(ctx context.Context) ([]*kernelv1.Command, error)
+	GetBlob(ctx context.Context, name string, to io.Writer) (sdk.Blob, error)
 	PutBlob(ctx context.Context, from io.Reader) (sdk.Blob, error)
 	SetReadiness(state extensionv1.Readiness_State, detail string)
 	Log() hclog.Logger

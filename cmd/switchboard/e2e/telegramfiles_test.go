@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
@@ -96,7 +97,7 @@ func TestDownloadSurvivesAKill(t *testing.T) {
 			w.settled()
 			last := transcript(w.model.Requests()[w.model.Total()-1])
 			contains(t, "the request", last, "<one>\n"+reference)
-			if strings.Count(last, reference) != 1 || strings.Index(last, reference) > strings.Index(last, "<two>") {
+			if strings.Count(last, "<one>\n"+reference) != 1 || strings.Index(last, reference) > strings.Index(last, "<two>") {
 				t.Errorf("the photo is not there once, before what followed:\n%s", last)
 			}
 			if n := w.count("user.message"); n != 2 {
@@ -175,4 +176,37 @@ func TestFloodOfPhotos(t *testing.T) {
 	if files, messages := w.storedFiles(), w.count("user.message"); files != 50 || messages != 51 {
 		t.Errorf("%d files and %d messages, want 50 and 51", files, messages)
 	}
+}
+
+// An agent sends a photo of its conversation back. The channel is killed while Telegram
+// takes it: the repetition says so.
+func TestPhotoIsSentBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	in, reference := sentPhoto("send it back", "a cat")
+	w.model.Queue(openaitest.CallTool(sendTool, map[string]any{
+		"channel_id": "telegram_channel", "text": "here it is", "attachments": []string{reference},
+	}), openaitest.Say("done"))
+	w.start()
+	w.telegramReady()
+	w.telegram.Fail("sendPhoto", 1, telegramtest.Fault{Hang: true})
+	w.telegram.Inject(in)
+	if err := w.telegram.WaitCalls(w.ctx(), "sendPhoto", 1); err != nil {
+		t.Fatal(err)
+	}
+	kill(w.extensionProcess("telegram_channel"), syscall.SIGKILL)
+	w.eventually("the photo", func() bool {
+		for _, m := range w.telegram.Messages(anna) {
+			if m.Media != "" {
+				return true
+			}
+		}
+		return false
+	})
+	for _, m := range w.telegram.Messages(anna) {
+		if m.Media != "" && (m.Text != "(possibly sent before) here it is" || string(m.File.Data) != string(in.File.Data)) {
+			t.Errorf("sent %s %q with %d bytes", m.Media, m.Text, len(m.File.Data))
+		}
+	}
+	w.settled()
 }

@@ -32,6 +32,8 @@ type Message struct {
 	ByBot    bool
 	Text     string // after parsing
 	Entities []Entity
+	Media    string // of a bot: photo, document, ...; its caption is the text
+	File     File   // of Media
 	ReplyTo  int
 	Silent   bool
 	Edits    int

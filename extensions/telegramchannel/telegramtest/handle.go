@@ -58,7 +58,12 @@ func (s *Server) dispatch(ctx context.Context, token, method string, p params) (
 	if b == nil {
 		return nil, &apiError{code: http.StatusUnauthorized, description: "Unauthorized"}
 	}
+	if kind := media[method]; kind != "" {
+		return s.sendMedia(b, p, kind)
+	}
 	switch method {
+	case "sendmediagroup":
+		return s.sendMediaGroup(b, p)
 	case "getme":
 		return b.me(), nil
 	case "getupdates":

@@ -13,9 +13,10 @@ import (
 	"strings"
 )
 
-const maxBody = 8 << 20
+const maxBody = 64 << 20
 
-// params are the parameters of one call: strings unchanged, everything else as JSON.
+// params are the parameters of one call: strings unchanged, everything else as JSON, files
+// as their bytes. The name of a file is under "name " and its parameter.
 type params map[string]string
 
 // readParams reads parameters from the query and from a form, multipart or JSON body.
@@ -68,6 +69,9 @@ func (p params) addMultipart(mr *multipart.Reader) error {
 			return err
 		}
 		p[part.FormName()] = string(text)
+		if name := part.FileName(); name != "" {
+			p["name "+part.FormName()] = name
+		}
 	}
 }
 

@@ -25,6 +25,20 @@ func utf16Len(s string) int {
 
 // format parses, trims and measures the text of a call.
 func format(p params) (string, []Entity, *apiError) {
+	text, entities, refusal := formatText(p)
+	switch {
+	case refusal != nil:
+		return "", nil, refusal
+	case text == "":
+		return "", nil, badRequest("message text is empty")
+	case utf16Len(text) > MaxText:
+		return "", nil, badRequest("message is too long")
+	}
+	return text, entities, nil
+}
+
+// formatText parses and trims a text of any length.
+func formatText(p params) (string, []Entity, *apiError) {
 	text := p["text"]
 	if !utf8.ValidString(text) {
 		return "", nil, badRequest("strings must be encoded in UTF-8")
@@ -56,12 +70,6 @@ func format(p params) (string, []Entity, *apiError) {
 		return "", nil, refusal
 	}
 	text, entities = trim(text, entities)
-	switch {
-	case text == "":
-		return "", nil, badRequest("message text is empty")
-	case utf16Len(text) > MaxText:
-		return "", nil, badRequest("message is too long")
-	}
 	return text, entities[:min(len(entities), maxEntities)], nil
 }
 
