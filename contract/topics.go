@@ -381,7 +381,8 @@ type ModelUsage struct {
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
 	CachedTokens int64  `json:"cached_tokens,omitempty"` // input tokens that came from the provider's cache
-	CostMicros   int64  `json:"cost_micros,omitempty"`   // by the configured price, in millionths of the currency
+	CostMicros   int64  `json:"cost_micros,omitempty"`   // by the model's price, in millionths of the currency
+	Currency     string `json:"currency,omitempty"`      // of the cost
 	Purpose      string `json:"purpose,omitempty"`       // empty: a step of a turn
 	// Estimated: the provider reported no usage; the tokens are estimated from sizes.
 	Estimated bool `json:"estimated,omitempty"`

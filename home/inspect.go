@@ -19,11 +19,10 @@ type Inspection struct {
 	ModelOrder []string         // models to try; empty: the configured ones
 	Providers  []string         // names in models.providers, in the order of the file
 	// Price returns the price of a model, as <provider>/<model>; false: not known.
-	Price      func(model string) (config.Price, bool)
-	Currency   string   // of prices
-	MoneyLimit bool     // there is a limit in money
-	Timezone   string   // IANA name in force
-	Unread     []string // names in secrets.env that no extension reads
+	Price    func(model string) (config.Price, bool)
+	MoneyIn  []string // currencies of the limits in money
+	Timezone string   // IANA name in force
+	Unread   []string // names in secrets.env that no extension reads
 	// OnlyInEnvironment has the names that extensions read from this environment because
 	// secrets.env does not have them: a kernel with another environment lacks them.
 	OnlyInEnvironment []string
@@ -55,8 +54,12 @@ func Inspect(o Options) (*Inspection, error) {
 	c := p.config
 	found := &Inspection{
 		UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: p.modelOrder(), Providers: c.ProviderNames(),
-		Price: p.price, Currency: c.Models.Currency,
-		MoneyLimit: slices.ContainsFunc(c.Models.Limits, func(l config.Limit) bool { return l.Money > 0 }),
+		Price: p.price,
+	}
+	for _, l := range c.Models.Limits {
+		if l.Money > 0 {
+			found.MoneyIn = append(found.MoneyIn, cmp.Or(l.Currency, c.Models.Currency))
+		}
 	}
 	_, found.Timezone = c.Zone(config.ThisMachine())
 	found.ConfigErr, found.SecretsErr = live.Errors()

@@ -130,7 +130,7 @@ func (f *files) settings(p *plan) kernel.Settings {
 		Location: p.zone, DefaultAgent: c.Agents.Default, EnabledAgents: c.Agents.Enabled, Routing: c.Agents.Routing,
 		DefaultChannel: c.Channels.Default, Hold: c.Channels.Hold, ModelOrder: p.modelOrder(),
 		ModelNames: map[string][]string{},
-		Limits:     p.limits(), Currency: c.Models.Currency, Price: p.prices(),
+		Limits:     p.limits(), Currency: c.Models.Currency, Price: p.charge,
 		Completions: c.Models.Concurrency, Approve: c.Approve,
 		KeepEvents: c.Retention.Events, KeepDead: c.Retention.Dead, SecretsFile: f.options.Home.Secrets(),
 		Program: f.options.Program,

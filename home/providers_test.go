@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -132,29 +133,34 @@ func TestLimitsAndPricesForTheKernel(t *testing.T) {
 	s := f.settings(f.plan(nil))
 	var got []string
 	for _, l := range s.Limits {
-		got = append(got, fmt.Sprint(l.Monthly, l.Money, " ", l.Agent, l.Model, l.Amount, " ", l.Setting, "; ", l.Name, "; ", l.Then))
+		got = append(got, fmt.Sprint(l.Monthly, " ", l.Currency, " ", l.Agent, l.Model, l.Amount, " ", l.Setting, "; ", l.Name, "; ", l.Then))
 	}
 	if want := []string{
-		"false false 500 models.daily_tokens: {total: 500}; today's limit of 500 tokens for all models; " +
+		"false  500 models.daily_tokens: {total: 500}; today's limit of 500 tokens for all models; " +
 			"no model is asked until midnight",
-		"true true 20000000 models.limits: {per: month, money: 20}; this month's limit of 20.00 USD for all models; " +
+		"true USD 20000000 models.limits: {per: month, money: 20}; this month's limit of 20.00 USD for all models; " +
 			"no model is asked until the end of the month",
-		"false false b7 models.limits: {per: day, agent: b, tokens: 7}; today's limit of 7 tokens for the agent b; " +
+		"false  b7 models.limits: {per: day, agent: b, tokens: 7}; today's limit of 7 tokens for the agent b; " +
 			"it asks no model until midnight",
-		"false false x/a50 models.daily_tokens: {x/a: 50}; today's limit of 50 tokens for x/a; it is not asked until midnight",
+		"false  x/a50 models.daily_tokens: {x/a: 50}; today's limit of 50 tokens for x/a; it is not asked until midnight",
 	}; !slices.Equal(got, want) {
 		t.Errorf("the limits are %q, want %q", got, want)
 	}
-	if p := s.Price("x/a"); p != (directory.Price{Input: 1_500_000, Cached: 1_500_000, Output: 2_000_000}) {
-		t.Errorf("the price is %+v", p)
+	costs := func(s directory.Settings, model string) string {
+		u := contract.ModelUsage{Model: model, InputTokens: 2_000_000, CachedTokens: 1_000_000, OutputTokens: 1_000_000}
+		s.Price(&u)
+		return fmt.Sprint(u.CostMicros, u.Currency)
+	}
+	if got := costs(s, "x/a"); got != "5000000USD" {
+		t.Errorf("the cost is %s", got)
 	}
 	for _, model := range []string{"offline/grammar", "openai/gpt-4.1-mini", "none/x"} { // openai is another server
-		if p := s.Price(model); p != (directory.Price{}) {
-			t.Errorf("%s costs %+v", model, p)
+		if got := costs(s, model); got != "0" && (model != "offline/grammar" || got != "0USD") {
+			t.Errorf("%s costs %s", model, got)
 		}
 	}
 	delete(keys, "OPENAI_BASE_URL")
-	if p := f.settings(f.plan(nil)).Price("openai/gpt-4.1-mini"); p.Input != 400_000 || p.Cached != 100_000 {
-		t.Errorf("OpenAI's own price is %+v", p)
+	if got := costs(f.settings(f.plan(nil)), "openai/gpt-4.1-mini"); got != "2100000USD" {
+		t.Errorf("by OpenAI's own price it costs %s", got)
 	}
 }

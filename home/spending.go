@@ -1,12 +1,14 @@
 package home
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -18,11 +20,12 @@ func micros(amount float64) int64 { return int64(math.Round(amount * 1e6)) }
 // limits returns the limits of what models may use: those of all models first.
 func (p *plan) limits() (all []directory.Limit) {
 	m := p.config.Models
-	add := func(monthly bool, agent, model string, tokens int64, money float64, setting string) {
+	add := func(monthly bool, agent, model string, tokens int64, money float64, currency, setting string) {
 		l := directory.Limit{Monthly: monthly, Agent: agent, Model: model, Amount: tokens, Setting: setting}
 		amount := words.Sprintf("%d tokens", tokens)
 		if money > 0 {
-			l.Money, l.Amount, amount = true, micros(money), fmt.Sprintf("%.2f %s", money, m.Currency)
+			l.Currency = cmp.Or(currency, m.Currency)
+			l.Amount, amount = micros(money), fmt.Sprintf("%.2f %s", money, l.Currency)
 		}
 		switch {
 		case agent != "" && monthly:
@@ -52,15 +55,15 @@ func (p *plan) limits() (all []directory.Limit) {
 		if model == config.TotalTokens {
 			model = ""
 		}
-		add(false, "", model, n, 0, setting)
+		add(false, "", model, n, 0, "", setting)
 	}
 	for _, l := range m.Limits {
-		add(l.Per == "month", l.Agent, l.Model, l.Tokens, l.Money, "models.limits: "+l.String())
+		add(l.Per == "month", l.Agent, l.Model, l.Tokens, l.Money, l.Currency, "models.limits: "+l.String())
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.members)) {
 		if a := p.members[id].manifest.Agent; a != nil && a.Limits.DailyTokens > 0 {
 			n := a.Limits.DailyTokens
-			add(false, id, "", n, 0, fmt.Sprintf("agent.limits.daily_tokens: %d in its manifest", n))
+			add(false, id, "", n, 0, "", fmt.Sprintf("agent.limits.daily_tokens: %d in its manifest", n))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b directory.Limit) int {
@@ -74,7 +77,7 @@ func (p *plan) price(full string) (config.Price, bool) {
 	id, model, _ := strings.Cut(full, "/")
 	m := p.members[id]
 	if m == nil || !m.builtin || m.manifest.Provides.Fallback {
-		return config.Price{}, m != nil && m.manifest.Provides.Fallback
+		return config.Price{Currency: p.config.Models.Currency}, m != nil && m.manifest.Provides.Fallback
 	}
 	text := func(key string) string {
 		s, _ := m.config[key].(string)
@@ -89,10 +92,14 @@ func (p *plan) price(full string) (config.Price, bool) {
 	return p.config.PriceOf(id, m.manifest.Run.Builtin, strings.TrimRight(url, "/"), text("key"), model)
 }
 
-// prices returns the prices of a plan for the kernel, which takes unknown ones as free.
-func (p *plan) prices() func(model string) directory.Price {
-	return func(model string) directory.Price {
-		price, _ := p.price(model)
-		return directory.Price{Input: micros(price.Input), Cached: micros(price.CachedInput()), Output: micros(price.Output)}
+// charge sets the cost of a completion by the price of its model, if that is known.
+func (p *plan) charge(u *contract.ModelUsage) {
+	price, known := p.price(u.Model)
+	if !known {
+		return
 	}
+	cached := min(u.CachedTokens, u.InputTokens)
+	u.Currency = price.Currency
+	u.CostMicros = int64(math.Round(float64(u.InputTokens-cached)*price.Input +
+		float64(cached)*price.CachedInput() + float64(u.OutputTokens)*price.Output))
 }

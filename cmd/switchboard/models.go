@@ -38,7 +38,7 @@ func newModelsList() *cobra.Command {
 			"CONTEXT is the context window in tokens: the configured one, or what the server tells. Ollama and LM Studio\n" +
 			"tell it of models that are loaded, most services of none.\n\n" +
 			"PRICE is of a million tokens of input, cached input and output: configured, or the list price as of\n" +
-			config.PricesDate + ".",
+			config.PricesDate + ", or what the server lists now, as OpenRouter does.",
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -59,7 +59,7 @@ func newModelsList() *cobra.Command {
 			rows = append(rows, p.rows(c.Context(), first, len(args) > 0)...)
 		}
 		for i := range rows {
-			rows[i].Price = priceOf(seen, rows[i].Model)
+			rows[i].Price = cmp.Or(priceOf(seen, rows[i].Model), rows[i].Price)
 		}
 		return list(c, *asJSON, rows, "MODEL CONTEXT PRICE STATE DETAIL | CONTEXT PRICE",
 			"There are no models: all their providers are disabled in config.yaml.",
@@ -86,7 +86,7 @@ func priceOf(seen *home.Inspection, model string) string {
 	case p.Input == 0 && p.Output == 0:
 		return "free"
 	}
-	return fmt.Sprintf("%g/%g/%g %s", p.Input, p.CachedInput(), p.Output, seen.Currency)
+	return fmt.Sprintf("%g/%g/%g %s", p.Input, p.CachedInput(), p.Output, p.Currency)
 }
 
 // inspectHere reads the files of the home that the environment names.
@@ -137,6 +137,9 @@ func (p *provider) rows(ctx context.Context, first string, all bool) (rows []mod
 			rows = append(rows, modelRow{
 				Model: full, State: state, Default: full == first, Context: m.Context, Detail: detail,
 			})
+			if p := m.Price; p != nil {
+				rows[len(rows)-1].Price = fmt.Sprintf("%g/%g/%g USD", p.Input, p.Cached, p.Output)
+			}
 		}
 	}
 	configured := p.models
@@ -157,7 +160,7 @@ func (p *provider) rows(ctx context.Context, first string, all bool) (rows []mod
 		m := modelapi.Model{ID: name, Context: p.config.Window(name)}
 		i := slices.IndexFunc(listed, func(x modelapi.Model) bool { return sameOfServer(x.ID, name) })
 		if i >= 0 {
-			m.Context = cmp.Or(m.Context, listed[i].Context)
+			m.Context, m.Price = cmp.Or(m.Context, listed[i].Context), listed[i].Price
 			listed = slices.Delete(listed, i, i+1)
 		}
 		switch {

@@ -126,9 +126,10 @@ type checked struct {
 	Input  int64   `json:"input_tokens,omitempty"`
 	Output int64   `json:"output_tokens,omitempty"`
 	// Context is the context window, in tokens; 0: not known.
-	Context int64  `json:"context,omitempty"`
-	Error   string `json:"error,omitempty"`
-	Fix     string `json:"fix,omitempty"`
+	Context  int64  `json:"context,omitempty"`
+	currency string // of the cost that the provider reported; empty: none
+	Error    string `json:"error,omitempty"`
+	Fix      string `json:"fix,omitempty"`
 }
 
 // tight is a context window in which conversations are often summarized: a first request
@@ -172,7 +173,7 @@ func (p *provider) check(ctx context.Context, h *config.Home, model string) chec
 	}
 	if r.Failure == nil {
 		c.OK, c.Input, c.Output = true, r.Usage.GetInputTokens(), r.Usage.GetOutputTokens()
-		c.Context = r.Context
+		c.Context, c.currency = r.Context, r.Usage.GetCurrency()
 		return c
 	}
 	c.Error, c.Fix = r.Failure.Error(), r.Fix
@@ -259,9 +260,15 @@ func (d *diagnosis) askModels(
 				d.add("Model", levelWarning, hint, "%s has a small context of %s tokens: long conversations are often summarized",
 					r.Model, humanize.Comma(r.Context))
 			}
-			if _, known := seen.Price(r.Model); seen.MoneyLimit && !known {
+			price, known := seen.Price(r.Model)
+			switch currency := cmp.Or(price.Currency, r.currency); {
+			case len(seen.MoneyIn) == 0:
+			case !known && r.currency == "":
 				d.add("Model", levelWarning, "set its price under models.providers", "the price of %s isn't known, so limits in "+
 					"money don't count it", r.Model)
+			case !slices.Contains(seen.MoneyIn, currency) && !(known && price.Input == 0 && price.Output == 0):
+				d.add("Model", levelWarning, "add a limit with currency: "+currency+" to models.limits",
+					"%s is paid in %s, and no limit in money counts that", r.Model, currency)
 			}
 		} else {
 			d.add("Model", levelError, r.Fix, "%s doesn't answer: %s", r.Model, r.Error)

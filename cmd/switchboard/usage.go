@@ -17,9 +17,9 @@ func newUsageCommand() *cobra.Command {
 		Use: "usage", Short: "Show what models used, in tokens and money", Args: cobra.NoArgs,
 		Long: "Shows what the completions of the last days used, today included. CACHED is the part of INPUT that\n" +
 			"providers had in their caches, which usually costs less. COST is by the prices in the configuration and the\n" +
-			"known list prices; what has no price isn't in it. Sums by day, agent and model are kept for\n" +
-			"400 days, those by session as long as events are. A ~ marks figures that are partly estimates, because\n" +
-			"the provider did not report them.",
+			"known list prices, else what the server reports, in each currency; what has no price isn't in it. Sums by\n" +
+			"day, agent and model are kept for 400 days, those by session as long as events are. A ~ marks figures that\n" +
+			"are partly estimates, because the provider did not report them.",
 		Example: "  switchboard usage --days 30 --by model",
 	}
 	asJSON := jsonFlag(c)

@@ -2209,7 +2209,7 @@ type UsageResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rows          []*Usage               `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
 	FromUs        int64                  `protobuf:"varint,2,opt,name=from_us,json=fromUs,proto3" json:"from_us,omitempty"` // when the first of the days began
-	Currency      string                 `protobuf:"bytes,3,opt,name=currency,proto3" json:"currency,omitempty"`            // of costs
+	Currency      string                 `protobuf:"bytes,3,opt,name=currency,proto3" json:"currency,omitempty"`            // the default one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2274,9 +2274,10 @@ type Usage struct {
 	Calls          int64                  `protobuf:"varint,4,opt,name=calls,proto3" json:"calls,omitempty"`
 	InputTokens    int64                  `protobuf:"varint,5,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
 	OutputTokens   int64                  `protobuf:"varint,6,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
-	EstimatedCalls int64                  `protobuf:"varint,7,opt,name=estimated_calls,json=estimatedCalls,proto3" json:"estimated_calls,omitempty"` // of the calls: the provider did not say what they took
-	CachedTokens   int64                  `protobuf:"varint,8,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`       // of the input: what the providers had in their caches
-	CostMicros     int64                  `protobuf:"varint,9,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`             // in millionths of the currency, of the models that have a price
+	EstimatedCalls int64                  `protobuf:"varint,7,opt,name=estimated_calls,json=estimatedCalls,proto3" json:"estimated_calls,omitempty"`                                    // of the calls: the provider did not say what they took
+	CachedTokens   int64                  `protobuf:"varint,8,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`                                          // of the input: what the providers had in their caches
+	CostMicros     int64                  `protobuf:"varint,9,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`                                                // in millionths of the default currency, of the models that have a price
+	Costs          map[string]int64       `protobuf:"bytes,10,rep,name=costs,proto3" json:"costs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // in millionths of each currency
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2372,6 +2373,13 @@ func (x *Usage) GetCostMicros() int64 {
 		return x.CostMicros
 	}
 	return 0
+}
+
+func (x *Usage) GetCosts() map[string]int64 {
+	if x != nil {
+		return x.Costs
+	}
+	return nil
 }
 
 type RestartRequest struct {
@@ -3477,7 +3485,7 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\rUsageResponse\x12/\n" +
 	"\x04rows\x18\x01 \x03(\v2\x1b.switchboard.admin.v1.UsageR\x04rows\x12\x17\n" +
 	"\afrom_us\x18\x02 \x01(\x03R\x06fromUs\x12\x1a\n" +
-	"\bcurrency\x18\x03 \x01(\tR\bcurrency\"\x92\x02\n" +
+	"\bcurrency\x18\x03 \x01(\tR\bcurrency\"\x8a\x03\n" +
 	"\x05Usage\x12\x10\n" +
 	"\x03day\x18\x01 \x01(\tR\x03day\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x14\n" +
@@ -3488,7 +3496,13 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x0festimated_calls\x18\a \x01(\x03R\x0eestimatedCalls\x12#\n" +
 	"\rcached_tokens\x18\b \x01(\x03R\fcachedTokens\x12\x1f\n" +
 	"\vcost_micros\x18\t \x01(\x03R\n" +
-	"costMicros\" \n" +
+	"costMicros\x12<\n" +
+	"\x05costs\x18\n" +
+	" \x03(\v2&.switchboard.admin.v1.Usage.CostsEntryR\x05costs\x1a8\n" +
+	"\n" +
+	"CostsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\" \n" +
 	"\x0eRestartRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"/\n" +
 	"\x0fRestartResponse\x12\x1c\n" +
@@ -3582,7 +3596,7 @@ func file_switchboard_admin_v1_admin_proto_rawDescGZIP() []byte {
 	return file_switchboard_admin_v1_admin_proto_rawDescData
 }
 
-var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),         // 0: switchboard.admin.v1.StatusRequest
 	(*Status)(nil),                // 1: switchboard.admin.v1.Status
@@ -3632,10 +3646,11 @@ var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*BackupRequest)(nil),         // 45: switchboard.admin.v1.BackupRequest
 	(*BackupResponse)(nil),        // 46: switchboard.admin.v1.BackupResponse
 	nil,                           // 47: switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	(*extensionv1.Readiness)(nil), // 48: switchboard.extension.v1.Readiness
-	(*extensionv1.AgentSpec)(nil), // 49: switchboard.extension.v1.AgentSpec
-	(*busv1.Event)(nil),           // 50: switchboard.bus.v1.Event
-	(*busv1.Entry)(nil),           // 51: switchboard.bus.v1.Entry
+	nil,                           // 48: switchboard.admin.v1.Usage.CostsEntry
+	(*extensionv1.Readiness)(nil), // 49: switchboard.extension.v1.Readiness
+	(*extensionv1.AgentSpec)(nil), // 50: switchboard.extension.v1.AgentSpec
+	(*busv1.Event)(nil),           // 51: switchboard.bus.v1.Event
+	(*busv1.Entry)(nil),           // 52: switchboard.bus.v1.Entry
 }
 var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	2,  // 0: switchboard.admin.v1.Status.waiting:type_name -> switchboard.admin.v1.Subscription
@@ -3644,59 +3659,60 @@ var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	9,  // 3: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
 	10, // 4: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
 	47, // 5: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	48, // 6: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	49, // 7: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
+	49, // 6: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	50, // 7: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
 	13, // 8: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Person
 	14, // 9: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
 	15, // 10: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
 	28, // 11: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
-	0,  // 12: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
-	3,  // 13: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
-	7,  // 14: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
-	11, // 15: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
-	16, // 16: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
-	17, // 17: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
-	19, // 18: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
-	21, // 19: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
-	22, // 20: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
-	24, // 21: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
-	26, // 22: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
-	29, // 23: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
-	31, // 24: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
-	33, // 25: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
-	34, // 26: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
-	36, // 27: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
-	38, // 28: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
-	39, // 29: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
-	41, // 30: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
-	43, // 31: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
-	45, // 32: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
-	1,  // 33: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
-	4,  // 34: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
-	8,  // 35: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
-	12, // 36: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
-	50, // 37: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
-	18, // 38: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
-	20, // 39: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
-	51, // 40: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
-	23, // 41: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
-	25, // 42: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
-	27, // 43: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
-	30, // 44: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
-	32, // 45: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
-	13, // 46: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Person
-	35, // 47: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
-	37, // 48: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
-	15, // 49: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
-	40, // 50: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
-	42, // 51: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
-	44, // 52: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
-	46, // 53: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
-	33, // [33:54] is the sub-list for method output_type
-	12, // [12:33] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	48, // 12: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
+	0,  // 13: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
+	3,  // 14: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
+	7,  // 15: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
+	11, // 16: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
+	16, // 17: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
+	17, // 18: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
+	19, // 19: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
+	21, // 20: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
+	22, // 21: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
+	24, // 22: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
+	26, // 23: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
+	29, // 24: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
+	31, // 25: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
+	33, // 26: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
+	34, // 27: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
+	36, // 28: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
+	38, // 29: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
+	39, // 30: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
+	41, // 31: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
+	43, // 32: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
+	45, // 33: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
+	1,  // 34: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
+	4,  // 35: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
+	8,  // 36: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
+	12, // 37: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
+	51, // 38: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
+	18, // 39: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
+	20, // 40: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
+	52, // 41: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
+	23, // 42: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
+	25, // 43: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
+	27, // 44: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
+	30, // 45: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
+	32, // 46: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
+	13, // 47: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Person
+	35, // 48: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
+	37, // 49: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
+	15, // 50: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
+	40, // 51: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
+	42, // 52: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
+	44, // 53: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
+	46, // 54: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
+	34, // [34:55] is the sub-list for method output_type
+	13, // [13:34] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_admin_v1_admin_proto_init() }
@@ -3710,7 +3726,7 @@ func file_switchboard_admin_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_admin_v1_admin_proto_rawDesc), len(file_switchboard_admin_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   48,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

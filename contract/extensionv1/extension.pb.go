@@ -1604,6 +1604,8 @@ type Usage struct {
 	InputTokens   int64                  `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
 	OutputTokens  int64                  `protobuf:"varint,2,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
 	CachedTokens  int64                  `protobuf:"varint,3,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"` // input tokens that came from the provider's cache
+	CostMicros    int64                  `protobuf:"varint,4,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`       // what the provider charges, if it says so, in millionths of the currency
+	Currency      string                 `protobuf:"bytes,5,opt,name=currency,proto3" json:"currency,omitempty"`                              // of the cost: three letters
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1657,6 +1659,20 @@ func (x *Usage) GetCachedTokens() int64 {
 		return x.CachedTokens
 	}
 	return 0
+}
+
+func (x *Usage) GetCostMicros() int64 {
+	if x != nil {
+		return x.CostMicros
+	}
+	return 0
+}
+
+func (x *Usage) GetCurrency() string {
+	if x != nil {
+		return x.Currency
+	}
+	return ""
 }
 
 type DraftUpdate struct {
@@ -1925,11 +1941,14 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x05usage\x18\x03 \x01(\v2\x1f.switchboard.extension.v1.UsageR\x05usage\x12\x16\n" +
 	"\x06finish\x18\x04 \x01(\tR\x06finish\x12\x14\n" +
 	"\x05model\x18\x05 \x01(\tR\x05model\x12\x18\n" +
-	"\acontext\x18\x06 \x01(\x03R\acontext\"t\n" +
+	"\acontext\x18\x06 \x01(\x03R\acontext\"\xb1\x01\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12#\n" +
-	"\rcached_tokens\x18\x03 \x01(\x03R\fcachedTokens\"\xa7\x01\n" +
+	"\rcached_tokens\x18\x03 \x01(\x03R\fcachedTokens\x12\x1f\n" +
+	"\vcost_micros\x18\x04 \x01(\x03R\n" +
+	"costMicros\x12\x1a\n" +
+	"\bcurrency\x18\x05 \x01(\tR\bcurrency\"\xa7\x01\n" +
 	"\vDraftUpdate\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x16\n" +
 	"\x06thread\x18\x02 \x01(\tR\x06thread\x12\x19\n" +

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"math"
 
 	api "github.com/sashabaranov/go-openai"
 
@@ -22,6 +23,10 @@ func event(a *modelapi.Answer, _ string, data []byte) (done bool, err error) {
 	var chunk struct {
 		api.ChatCompletionStreamResponse
 		Error json.RawMessage `json:"error"`
+		Usage *struct {
+			api.Usage
+			Cost json.RawMessage `json:"cost"`
+		} `json:"usage"`
 	}
 	if err := json.Unmarshal(data, &chunk); err != nil {
 		return false, err
@@ -34,6 +39,7 @@ func event(a *modelapi.Answer, _ string, data []byte) (done bool, err error) {
 		if d := u.PromptTokensDetails; d != nil {
 			used.CachedTokens = int64(d.CachedTokens)
 		}
+		charged(used, u.Cost)
 		a.Used(used)
 	}
 	for i := range chunk.Choices {
@@ -44,6 +50,15 @@ func event(a *modelapi.Answer, _ string, data []byte) (done bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// charged adds the cost that OpenRouter reports with each answer: a number of US dollars.
+func charged(used *sdk.Usage, cost json.RawMessage) {
+	const most = 1e6
+	var dollars float64
+	if len(cost) > 0 && json.Unmarshal(cost, &dollars) == nil && dollars > 0 && dollars < most {
+		used.CostMicros, used.Currency = int64(math.Round(dollars*1e6)), "USD"
+	}
 }
 
 func choice(a *modelapi.Answer, c *api.ChatCompletionStreamChoice) error {

@@ -35,12 +35,13 @@ func TestShow(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	k := &kernel{rows: []*adminv1.Usage{
-		{Day: "2026-11-02", Model: "a/m", InputTokens: 9000, OutputTokens: 1000, CachedTokens: 5000, CostMicros: 1_500_000},
+		{Day: "2026-11-02", Model: "a/m", InputTokens: 9000, OutputTokens: 1000, CachedTokens: 5000,
+			Costs: map[string]int64{"EUR": 1_500_000, "USD": 250_000}},
 		{Day: "2026-11-23", Model: "local/m", InputTokens: 10, OutputTokens: 5},
 	}}
 	got, err := usage.Show(t.Context(), k, now, "")
-	if want := "Today: 15 tokens\nThis month: 10,015 tokens (5,000 from a cache), 1.50 EUR\n\n" +
-		"- a/m: 10,000 tokens (5,000 from a cache), 1.50 EUR\n- local/m: 15 tokens\n\ntoday's limit is reached"; err != nil || got != want {
+	if want := "Today: 15 tokens\nThis month: 10,015 tokens (5,000 from a cache), 1.50 EUR + 0.25 USD\n\n" +
+		"- a/m: 10,000 tokens (5,000 from a cache), 1.50 EUR + 0.25 USD\n- local/m: 15 tokens\n\ntoday's limit is reached"; err != nil || got != want {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if k.days[0] != 23 {

@@ -93,7 +93,7 @@ type Models struct {
 	Scout       string           `yaml:"scout" check:"model_name"`
 	DailyTokens map[string]int64 `yaml:"daily_tokens" keys:"token_key" min:"1"` // by model, or TotalTokens
 	Concurrency int              `yaml:"concurrency" default:"64" min:"1"`      // completions at a time
-	// Currency is that of all prices and limits.
+	// Currency is that of the prices and limits that name none.
 	Currency string  `yaml:"currency" default:"USD" check:"currency"`
 	Limits   []Limit `yaml:"limits"`
 	// Providers are further servers, by the names that models begin with.

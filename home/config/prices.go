@@ -1,16 +1,19 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
 )
 
-// Price is what a million tokens cost, in Models.Currency.
+// Price is what a million tokens cost.
 type Price struct {
 	Input  float64  `yaml:"input" min:"0"`
 	Cached *float64 `yaml:"cached" min:"0"` // input from the provider's cache; absent: as Input
 	Output float64  `yaml:"output" min:"0"`
+	// Currency is that of the price; empty: Models.Currency.
+	Currency string `yaml:"currency" check:"currency"`
 }
 
 // CachedInput returns the price of input from a cache.
@@ -58,23 +61,29 @@ func (c *Config) PriceOf(provider, kind, baseURL, key, model string) (Price, boo
 	p := c.Models.Providers[provider]
 	for _, m := range p.Models {
 		if m.Name == model && m.Price != nil {
-			return *m.Price, true
+			return m.Price.in(c.Models.Currency), true
 		}
 	}
 	if p.Price != nil {
-		return *p.Price, true
+		return p.Price.in(c.Models.Currency), true
 	}
 	if key == "" {
-		return Price{}, true
+		return Price{Currency: c.Models.Currency}, true
 	}
-	if baseURL != kindURLs[kind] || c.Models.Currency != PricesCurrency {
+	if baseURL != kindURLs[kind] {
 		return Price{}, false
 	}
 	list, ok := listPrices[kind][model]
 	if !ok {
 		list, ok = listPrices[kind][strings.TrimSuffix(model, version.FindString(model))]
 	}
-	return Price{Input: list[0], Cached: &list[1], Output: list[2]}, ok
+	return Price{Input: list[0], Cached: &list[1], Output: list[2], Currency: PricesCurrency}, ok
+}
+
+// in returns the price with its currency, or with the default one.
+func (p Price) in(currency string) Price {
+	p.Currency = cmp.Or(p.Currency, currency)
+	return p
 }
 
 // kindURLs are the addresses of each kind's own service.
@@ -89,6 +98,8 @@ type Limit struct {
 	Model  string  `yaml:"model" check:"model_name"`
 	Tokens int64   `yaml:"tokens" min:"1"` // input and output
 	Money  float64 `yaml:"money" min:"0.01"`
+	// Currency is that of the money, and of the prices that count; empty: Models.Currency.
+	Currency string `yaml:"currency" check:"currency"`
 }
 
 // checkLimits checks values of limits against each other.
@@ -99,6 +110,8 @@ func (c *Config) checkLimits() {
 		case c.doc.Faulty(at):
 		case (l.Tokens > 0) == (l.Money > 0):
 			c.doc.Report(at, "needs either tokens or money")
+		case l.Currency != "" && l.Money == 0:
+			c.doc.Report(at, "currency belongs to a limit of money")
 		case l.Agent != "" && l.Model != "":
 			c.doc.Report(at, "agent and model exclude each other: write two limits")
 		}
@@ -118,6 +131,9 @@ func (l Limit) String() string {
 		parts = append(parts, fmt.Sprintf("tokens: %d", l.Tokens))
 	} else {
 		parts = append(parts, fmt.Sprintf("money: %g", l.Money))
+	}
+	if l.Currency != "" {
+		parts = append(parts, "currency: "+l.Currency)
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }

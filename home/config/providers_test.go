@@ -43,16 +43,16 @@ func TestProviders(t *testing.T) {
 func TestPricesAndLimits(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse("config.yaml", []byte(`models:
-  limits: [{per: day, money: 2.5}, {per: month, tokens: 5, model: x/a}, {per: day, money: 1, agent: chat}]
+  limits: [{per: day, money: 2.5}, {per: month, tokens: 5, model: x/a}, {per: day, money: 1, agent: chat, currency: EUR}]
   providers:
-    x: {kind: openai, base_url: "http://x/v1", key: X_KEY, models: [a, {name: b, price: {input: 4, output: 9}}],
+    x: {kind: openai, base_url: "http://x/v1", key: X_KEY, models: [a, {name: b, price: {input: 4, output: 9, currency: EUR}}],
         price: {input: 1, cached: 0, output: 2}}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if l := c.Models.Limits; len(l) != 3 || l[0].Money != 2.5 || l[1].String() != "{per: month, model: x/a, tokens: 5}" ||
-		l[2].String() != "{per: day, agent: chat, money: 1}" {
+		l[2].String() != "{per: day, agent: chat, money: 1, currency: EUR}" {
 		t.Errorf("got %v", l)
 	}
 	const own = "https://api.openai.com/v1"
@@ -77,8 +77,14 @@ func TestPricesAndLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, known := euro.PriceOf("openai", "openai", own, "OPENAI_API_KEY", "gpt-4.1-mini"); known {
-		t.Error("list prices are taken for euros")
+	if p, known := euro.PriceOf("openai", "openai", own, "OPENAI_API_KEY", "gpt-4.1-mini"); !known || p.Currency != "USD" {
+		t.Errorf("the list price is %+v", p)
+	}
+	if p, _ := c.PriceOf("x", "openai", "http://x/v1", "X_KEY", "a"); p.Currency != "USD" {
+		t.Errorf("the price of the default currency is %+v", p)
+	}
+	if p, _ := c.PriceOf("x", "openai", "http://x/v1", "X_KEY", "b"); p.Currency != "EUR" {
+		t.Errorf("the price with a currency is %+v", p)
 	}
 	for text, want := range map[string]string{
 		"limits: [{per: week, tokens: 5}]":                      `"week" is not one of day, month`,
@@ -86,6 +92,8 @@ func TestPricesAndLimits(t *testing.T) {
 		"limits: [{per: day, tokens: 5, money: 1}]":             "needs either tokens or money",
 		"limits: [{per: day, money: 0}]":                        "must be at least 0.01",
 		"limits: [{per: day, tokens: 1, model: a/b, agent: c}]": "exclude each other",
+		"limits: [{per: day, tokens: 5, currency: EUR}]":        "currency belongs to a limit of money",
+		"limits: [{per: day, money: 5, currency: euro}]":        "three letters",
 		"currency: dollar":                                      "three letters",
 		"providers: {x: {kind: openai, price: {input: -1}}}":    "must be at least 0",
 	} {

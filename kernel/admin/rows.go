@@ -190,7 +190,7 @@ func (s *Service) Usage(ctx context.Context, q *adminv1.UsageRequest) (*adminv1.
 	for _, r := range rows {
 		all.Rows = append(all.Rows, &adminv1.Usage{
 			Day: r.Day, Agent: r.Agent, Model: r.Model, Calls: r.Calls, InputTokens: r.Input, OutputTokens: r.Output,
-			CachedTokens: r.Cached, EstimatedCalls: r.Estimated, CostMicros: r.Cost,
+			CachedTokens: r.Cached, EstimatedCalls: r.Estimated, CostMicros: r.Costs[all.Currency], Costs: r.Costs,
 		})
 	}
 	return all, err

@@ -93,9 +93,10 @@ type Settings struct {
 	ModelOrder     []string      // of the model "default"; nil: by what is configured
 	ModelNames     map[string][]string
 	Limits         []Limit // of what models may use
-	Currency       string  // of prices and limits
-	// Price is the price of a model, as <extension>/<model>; nil: all are free.
-	Price       func(model string) Price
+	Currency       string  // the default one of prices and limits
+	// Price sets the cost of a completion by the price of its model, if that is known. Else
+	// it is what the provider reported; nil: no model has a price.
+	Price       func(*contract.ModelUsage)
 	Completions int      // at a time; 0: no limit
 	MaxTurns    int      // that follow from one event; 0: 200
 	Approve     []string // tools, as patterns, for which a person is asked first
@@ -118,16 +119,14 @@ type BlobLimits struct {
 
 // Limit bounds what models may use in a day, or in a calendar month.
 type Limit struct {
-	Monthly, Money bool
-	Agent, Model   string // of which; empty: of all
-	Amount         int64  // of tokens, or millionths of the currency
+	Monthly      bool
+	Agent, Model string // of which; empty: of all
+	Currency     string // of the money that it counts; empty: it counts tokens
+	Amount       int64  // of tokens, or millionths of the currency
 	// Name, Setting and Then are for texts: "today's limit of 5 tokens for all models",
 	// where the owner set it, and "no model is asked until midnight".
 	Name, Setting, Then string
 }
-
-// Price is what a million tokens cost, in millionths of the currency.
-type Price struct{ Input, Cached, Output int64 }
 
 // Program names commands of the program around the kernel, for texts. Empty: there
 // is none.

@@ -1,9 +1,9 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -58,18 +58,18 @@ type day struct {
 	warned   map[string]bool // settings whose limits are near, and the owner was told
 }
 
-// spent is what completions took: input and output tokens, and money.
-type spent struct{ tokens, money int64 }
-
 // tally counts what was spent, by what a limit may be for.
-type tally map[subject]spent
+type tally map[subject]int64
 
-// subject is an agent or a model; empty: all together.
-type subject struct{ agent, model string }
+// subject is an agent or a model; empty: all together. The unit is a currency; empty: tokens.
+type subject struct{ agent, model, unit string }
 
-func (t tally) add(agent, model string, s spent) {
-	for _, of := range []subject{{}, {agent: agent}, {model: model}} {
-		t[of] = spent{t[of].tokens + s.tokens, t[of].money + s.money}
+// add adds a completion, or with -1 takes it off.
+func (t tally) add(u *contract.ModelUsage, sign int64) {
+	for _, of := range []subject{{}, {agent: u.Agent}, {model: u.Model}} {
+		t[of] += sign * (u.InputTokens + u.OutputTokens)
+		of.unit = u.Currency
+		t[of] += sign * u.CostMicros
 	}
 }
 
@@ -89,9 +89,11 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 	d := &day{name: name, used: tally{}, month: tally{}, underway: tally{}, warned: map[string]bool{}}
 	err := l.bus.View(context.Background(), func(r journal.Reader) error { // the store ends it when it closes
 		return scan(r, sumPrefix+local.Format("2006-01"), func(r Row) {
-			s := spent{r.Input + r.Output, r.Cost}
-			if d.month.add(r.Agent, r.Model, s); r.Day == name {
-				d.used.add(r.Agent, r.Model, s)
+			u := contract.ModelUsage{Agent: r.Agent, Model: r.Model, InputTokens: r.Input, OutputTokens: r.Output}
+			d.count(&u, r.Day == name)
+			u.InputTokens, u.OutputTokens = 0, 0
+			for u.Currency, u.CostMicros = range r.Costs {
+				d.count(&u, r.Day == name)
 			}
 		})
 	})
@@ -103,14 +105,19 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 	return d, nil
 }
 
+// count counts a completion of the month, or of today.
+func (d *day) count(u *contract.ModelUsage, today bool) {
+	if d.month.add(u, 1); today {
+		d.used.add(u, 1)
+	}
+}
+
 // Completion is a completion that runs or waits for a slot.
 type Completion struct {
 	ledger    *Ledger
 	day       *day
-	agent     string
-	requested string // the model, as in the configuration
-	model     string // requested, or the name that it answered with last
-	estimate  spent
+	requested string              // the model, as in the configuration
+	estimate  contract.ModelUsage // of the requested model, or of that which answered for it last
 }
 
 // LimitError says that a limit is reached, in words for people.
@@ -138,20 +145,17 @@ func (l *Ledger) Begin(agent, model string, estimate int64) (*Completion, error)
 	if err != nil {
 		return nil, err
 	}
-	c := &Completion{ledger: l, day: d, agent: agent, requested: model, model: model}
-	if name := l.names[model]; name != "" {
-		c.model = name
-	}
+	u := contract.ModelUsage{Agent: agent, Model: cmp.Or(l.names[model], model), InputTokens: estimate}
 	for i := range dir.Limits {
-		if limit := &dir.Limits[i]; limit.Agent != "" && limit.Agent != agent || limit.Model != "" && limit.Model != c.model {
+		if limit := &dir.Limits[i]; limit.Agent != "" && limit.Agent != agent || limit.Model != "" && limit.Model != u.Model {
 			continue
 		} else if refused := d.refuse(dir, limit); refused != nil {
 			return nil, refused
 		}
 	}
-	c.estimate = spent{estimate, cost(dir, contract.ModelUsage{Model: c.model, InputTokens: estimate})}
-	d.underway.add(agent, c.model, c.estimate)
-	return c, nil
+	charge(dir, &u)
+	d.underway.add(&u, 1)
+	return &Completion{l, d, model, u}, nil
 }
 
 // Reached describes the limits that are reached now, for people.
@@ -172,38 +176,28 @@ func (l *Ledger) Reached() ([]string, error) {
 	return all, nil
 }
 
-// of returns what a limit counts.
-func (d *day) of(l *directory.Limit, underway bool) int64 {
-	of, from := subject{l.Agent, l.Model}, d.used
+// of returns what a limit counts, without what is under way.
+func (d *day) of(l *directory.Limit) int64 {
 	if l.Monthly {
-		from = d.month
+		return d.month[subject{l.Agent, l.Model, l.Currency}]
 	}
-	s, more := from[of], d.underway[of]
-	if !underway {
-		more = spent{}
-	}
-	if l.Money {
-		return s.money + more.money
-	}
-	return s.tokens + more.tokens
+	return d.used[subject{l.Agent, l.Model, l.Currency}]
 }
 
 // refuse returns a *LimitError if a limit is reached.
 func (d *day) refuse(dir *directory.Snapshot, l *directory.Limit) error {
-	if d.of(l, true) < l.Amount {
+	if d.of(l)+d.underway[subject{l.Agent, l.Model, l.Currency}] < l.Amount {
 		return nil
 	}
-	return &LimitError{l.Model == "", words.Sprintf("%v is reached (%s): %v (%s)", l.Name, l.Setting, l.Then, dir.Location)}
+	text := words.Sprintf("%v is reached (%s): %v (%s)", l.Name, l.Setting, l.Then, dir.Location)
+	return &LimitError{l.Model == "", text}
 }
 
-// cost is the cost of a completion, in millionths of the currency.
-func cost(dir *directory.Snapshot, u contract.ModelUsage) int64 {
-	if dir.Price == nil {
-		return 0
+// charge sets the cost of a completion.
+func charge(dir *directory.Snapshot, u *contract.ModelUsage) {
+	if dir.Price != nil {
+		dir.Price(u)
 	}
-	p, cached := dir.Price(u.Model), min(u.CachedTokens, u.InputTokens)
-	return int64(math.Round((float64(u.InputTokens-cached)*float64(p.Input) + float64(cached)*float64(p.Cached) +
-		float64(u.OutputTokens)*float64(p.Output)) / 1e6))
 }
 
 // Drop ends a completion that cost nothing; after Spent it does nothing.
@@ -218,8 +212,8 @@ func (c *Completion) Drop() {
 
 // end removes the completion from those under way; the caller holds the ledger's mu.
 func (c *Completion) end() {
-	c.day.underway.add(c.agent, c.model, spent{-c.estimate.tokens, -c.estimate.money})
-	c.estimate = spent{}
+	c.day.underway.add(&c.estimate, -1)
+	c.estimate = contract.ModelUsage{}
 }
 
 // Spent ends a completion that cost something, and records the cost. The cause is
@@ -236,15 +230,13 @@ func (c *Completion) Spent(cause *busv1.Event, u contract.ModelUsage) {
 	if strings.HasSuffix(c.requested, "/*") && u.Model != c.requested {
 		l.names[c.requested] = u.Model
 	}
-	u.CostMicros = cost(dir, u)
+	charge(dir, &u)
 	name := c.day.name
 	if d, err := l.open(dir); err != nil {
 		l.log.Error("read the model usage of today; the limits miss a completion", "error", err)
 	} else {
 		name = d.name
-		s := spent{u.InputTokens + u.OutputTokens, u.CostMicros}
-		d.used.add(u.Agent, u.Model, s)
-		d.month.add(u.Agent, u.Model, s)
+		d.count(&u, true)
 	}
 	record := use{name, cause, u, l.warning(dir)}
 	l.bus.Commit(bus.Change{Lazy: true, Apply: record.write, Done: func(err error) {
@@ -274,7 +266,7 @@ func (l *Ledger) warning(dir *directory.Snapshot) *notice {
 		if d == nil || x.Agent != "" || x.Model != "" || d.warned[x.Setting] {
 			continue
 		}
-		percent := d.of(x, false) * 100 / max(x.Amount, 1)
+		percent := d.of(x) * 100 / max(x.Amount, 1)
 		if percent < nearPercent {
 			continue
 		}

@@ -389,15 +389,17 @@ func TestAnEventAtTheEndOfItsChain(t *testing.T) {
 }
 
 // money has the model a/m, of which a million tokens cost 2, cached ones 0.5, and 8 for
-// the output, and free ones.
+// the output, e/m, which is paid in euros, and models without a price.
 func (w *world) money(limits ...directory.Limit) {
 	w.Know(func(s *directory.Snapshot) {
 		s.Limits, s.Currency = limits, "USD"
-		s.Price = func(model string) directory.Price {
-			if model == "a/m" {
-				return directory.Price{Input: 2_000_000, Cached: 500_000, Output: 8_000_000}
+		s.Price = func(u *contract.ModelUsage) {
+			switch u.Model {
+			case "a/m":
+				u.CostMicros, u.Currency = 2*u.InputTokens-u.CachedTokens*3/2+8*u.OutputTokens, "USD"
+			case "e/m":
+				u.CostMicros, u.Currency = u.InputTokens, "EUR"
 			}
-			return directory.Price{}
 		}
 	})
 }
@@ -415,7 +417,7 @@ func TestMoneyIsCounted(t *testing.T) {
 		w.spends("chat", "local/m", 1_000_000, 1_000_000)
 		w.Wait(journal.LazyDelay)
 		rows, _, err := w.ledger.Rows(w.T.Context(), 1)
-		if err != nil || len(rows) != 2 || rows[0].Cost != 2_200_000 || rows[1].Cost != 0 {
+		if err != nil || len(rows) != 2 || rows[0].Costs["USD"] != 2_200_000 || len(rows[1].Costs) != 0 {
 			w.T.Errorf("got %+v, %v", rows, err)
 		}
 		u := kerneltest.Decode[contract.ModelUsage](w.T, w.Events(contract.TopicModelUsage)[0])
@@ -425,11 +427,52 @@ func TestMoneyIsCounted(t *testing.T) {
 	})
 }
 
+// Money of several currencies is never added: each limit counts one.
+func TestCurrenciesAreCountedApart(t *testing.T) {
+	run(t, func(w *world) {
+		w.money(
+			directory.Limit{Currency: "USD", Amount: 5_000_000, Name: "dollars", Setting: "models.limits[0]"},
+			directory.Limit{Currency: "EUR", Amount: 3_000_000, Name: "euros", Setting: "models.limits[1]"},
+		)
+		w.spends("chat", "a/m", 2_000_000, 0)
+		w.spends("chat", "e/m", 2_000_000, 0)
+		w.allows("chat", "a/m")
+		w.spends("chat", "e/m", 1_000_000, 0)
+		w.refuses("chat", "a/m", "euros is reached (models.limits[1])")
+		w.Wait(journal.LazyDelay)
+		rows, _, err := w.ledger.Rows(w.T.Context(), 1)
+		if err != nil || len(rows) != 2 || rows[0].Costs["USD"] != 4_000_000 || rows[1].Costs["EUR"] != 3_000_000 {
+			w.T.Errorf("got %+v, %v", rows, err)
+		}
+	})
+}
+
+// What a provider charges counts where the model has no price; a price overrides it.
+func TestReportedCostIsCounted(t *testing.T) {
+	run(t, func(w *world) {
+		w.money()
+		for _, model := range []string{"router/m", "a/m"} {
+			c, err := w.ledger.Begin("chat", model, 10)
+			if err != nil {
+				w.T.Fatal(err)
+			}
+			c.Spent(nil, contract.ModelUsage{
+				Agent: "chat", Model: model, InputTokens: 1_000_000, CostMicros: 7_000, Currency: "USD",
+			})
+		}
+		w.Wait(journal.LazyDelay)
+		rows, _, err := w.ledger.Rows(w.T.Context(), 1)
+		if err != nil || len(rows) != 2 || rows[0].Costs["USD"] != 2_000_000 || rows[1].Costs["USD"] != 7_000 {
+			w.T.Errorf("got %+v, %v", rows, err)
+		}
+	})
+}
+
 func TestLimitsOfMoneyAndMonths(t *testing.T) {
 	run(t, func(w *world) {
 		w.money(
-			directory.Limit{Monthly: true, Money: true, Amount: 10_000_000, Name: "the month", Setting: "models.limits[0]"},
-			directory.Limit{Agent: "chat", Money: true, Amount: 4_000_000, Name: "chat", Setting: "models.limits[1]", Then: "wait"},
+			directory.Limit{Monthly: true, Currency: "USD", Amount: 10_000_000, Name: "the month", Setting: "models.limits[0]"},
+			directory.Limit{Agent: "chat", Currency: "USD", Amount: 4_000_000, Name: "chat", Setting: "models.limits[1]", Then: "wait"},
 			directory.Limit{Monthly: true, Model: "local/m", Amount: 50, Name: "local", Setting: "models.limits[2]"},
 		)
 		w.spends("chat", "local/m", 40, 9)

@@ -211,6 +211,9 @@ func (m *meter) cost(ctx context.Context, fallback bool, request int64, err erro
 	case m.usage != nil:
 		u.InputTokens, u.OutputTokens = plausible(m.usage.GetInputTokens()), plausible(m.usage.GetOutputTokens())
 		u.CachedTokens = plausible(m.usage.GetCachedTokens())
+		if c := m.usage.GetCurrency(); len(c) == 3 {
+			u.CostMicros, u.Currency = plausible(m.usage.GetCostMicros()), c
+		}
 		return u, true
 	case fallback, errors.Is(err, ErrNotRunning), !m.began && ctx.Err() == nil:
 		return u, false

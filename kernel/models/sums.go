@@ -22,6 +22,8 @@ const (
 	sumPrefix = "usage/" // of sums in the kernel's own KV: usage/<day>/<agent>/<model>
 	// pruneMost is how many old sums are deleted on a day.
 	pruneMost = 2000
+	// maxCurrencies bounds the currencies of one sum: a provider reports them.
+	maxCurrencies = 8
 )
 
 // Key names the sum of one day, agent and model.
@@ -36,7 +38,8 @@ type Sum struct {
 	Output    int64 `json:"output"`
 	Cached    int64 `json:"cached,omitempty"`    // input tokens that came from a cache of the provider
 	Estimated int64 `json:"estimated,omitempty"` // calls whose tokens the provider did not report
-	Cost      int64 `json:"cost,omitempty"`      // in millionths of the currency
+	// Costs is the money by its currency, in millionths.
+	Costs map[string]int64 `json:"costs,omitempty"`
 }
 
 func (s *Sum) add(u contract.ModelUsage) {
@@ -44,7 +47,12 @@ func (s *Sum) add(u contract.ModelUsage) {
 	s.Input += u.InputTokens
 	s.Output += u.OutputTokens
 	s.Cached += u.CachedTokens
-	s.Cost += u.CostMicros
+	if s.Costs == nil {
+		s.Costs = map[string]int64{}
+	}
+	if _, known := s.Costs[u.Currency]; u.CostMicros > 0 && (known || len(s.Costs) < maxCurrencies) {
+		s.Costs[u.Currency] += u.CostMicros
+	}
 	if u.Estimated {
 		s.Estimated++
 	}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -26,16 +28,21 @@ type Usage struct {
 	Output    int64  `json:"output_tokens"`
 	Cached    int64  `json:"cached_tokens"`   // of the input: what the providers had in their caches
 	Estimated int64  `json:"estimated_calls"` // of the calls: the provider reported no tokens
-	// Cost is in millionths of the currency, of the models that have a price.
-	Cost     int64  `json:"cost_micros"`
-	Currency string `json:"currency,omitempty"`
+	// Costs is the money by its currency, in millionths, of the models that have a price.
+	Costs map[string]int64 `json:"cost_micros"`
 }
 
 // Add adds another sum.
 func (u *Usage) Add(o Usage) {
 	u.Calls, u.Input, u.Output = u.Calls+o.Calls, u.Input+o.Input, u.Output+o.Output
-	u.Cached, u.Estimated, u.Cost = u.Cached+o.Cached, u.Estimated+o.Estimated, u.Cost+o.Cost
-	u.Currency = cmp.Or(u.Currency, o.Currency)
+	u.Cached, u.Estimated = u.Cached+o.Cached, u.Estimated+o.Estimated
+	costs := map[string]int64{}
+	for _, part := range []map[string]int64{u.Costs, o.Costs} {
+		for currency, cost := range part {
+			costs[currency] += cost
+		}
+	}
+	u.Costs = costs
 }
 
 // ReadUsage adds up the tokens of completions on the last days, today included. Days
@@ -50,13 +57,12 @@ func ReadUsage(ctx context.Context, c adminv1.ReadClient, by string, days int) (
 	}
 	var all []Usage
 	if by == "session" {
-		all, err = usageOfEvents(ctx, c, time.UnixMicro(kept.GetFromUs()))
+		all, err = usageOfEvents(ctx, c, time.UnixMicro(kept.GetFromUs()), kept.GetCurrency())
 	} else {
 		all = usageOfRows(kept.GetRows(), by)
 	}
 	sums, place := []Usage{}, map[string]int{}
 	for _, u := range all {
-		u.Currency = kept.GetCurrency()
 		if i, known := place[u.Name]; known {
 			sums[i].Add(u)
 			continue
@@ -78,14 +84,17 @@ func usageOfRows(rows []*adminv1.Usage, by string) (all []Usage) {
 		name := map[string]string{"day": r.GetDay(), "agent": r.GetAgent(), "model": r.GetModel()}[by]
 		all = append(all, Usage{
 			Name: name, Calls: r.GetCalls(), Input: r.GetInputTokens(), Output: r.GetOutputTokens(),
-			Cached: r.GetCachedTokens(), Estimated: r.GetEstimatedCalls(), Cost: r.GetCostMicros(),
+			Cached: r.GetCachedTokens(), Estimated: r.GetEstimatedCalls(), Costs: r.GetCosts(),
 		})
 	}
 	return all
 }
 
-// usageOfEvents reads the events of completions, the newest first.
-func usageOfEvents(ctx context.Context, c adminv1.ReadClient, from time.Time) (all []Usage, err error) {
+// usageOfEvents reads the events of completions, the newest first. The cost of an old event
+// has the default currency.
+func usageOfEvents(
+	ctx context.Context, c adminv1.ReadClient, from time.Time, currency string,
+) (all []Usage, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	const every = 1 << 30
@@ -107,7 +116,9 @@ func usageOfEvents(ctx context.Context, c adminv1.ReadClient, from time.Time) (a
 		}
 		one := Usage{
 			Name: cmp.Or(u.Session, u.Agent), Calls: 1, Input: u.InputTokens, Output: u.OutputTokens, Cached: u.CachedTokens,
-			Cost: u.CostMicros,
+		}
+		if u.CostMicros > 0 {
+			one.Costs = map[string]int64{cmp.Or(u.Currency, currency): u.CostMicros}
 		}
 		if u.Estimated {
 			one.Estimated = 1
@@ -116,16 +127,19 @@ func usageOfEvents(ctx context.Context, c adminv1.ReadClient, from time.Time) (a
 	}
 }
 
-// Money shows the cost in its currency; empty: nothing, or no model had a price.
+// Money shows the cost in each of its currencies; empty: nothing, or no model had a price.
 func (u Usage) Money() string {
-	switch amount := float64(u.Cost) / 1e6; {
-	case u.Cost == 0:
-		return ""
-	case amount < 0.0001:
-		return "<0.0001 " + u.Currency
-	case amount < 0.1:
-		return fmt.Sprintf("%.4f %s", amount, u.Currency)
-	default:
-		return fmt.Sprintf("%.2f %s", amount, u.Currency)
+	var parts []string
+	for _, currency := range slices.Sorted(maps.Keys(u.Costs)) {
+		switch amount := float64(u.Costs[currency]) / 1e6; {
+		case amount == 0:
+		case amount < 0.0001:
+			parts = append(parts, "<0.0001 "+currency)
+		case amount < 0.1:
+			parts = append(parts, fmt.Sprintf("%.4f %s", amount, currency))
+		default:
+			parts = append(parts, fmt.Sprintf("%.2f %s", amount, currency))
+		}
 	}
+	return strings.Join(parts, " + ")
 }

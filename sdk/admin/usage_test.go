@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"reflect"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -25,7 +25,7 @@ func (account) Usage(_ context.Context, q *adminv1.UsageRequest, _ ...grpc.CallO
 	}
 	return &adminv1.UsageResponse{FromUs: 1000, Currency: "EUR", Rows: []*adminv1.Usage{
 		{Day: "2000-01-01", Agent: "chat", Model: "openai/mini", Calls: 2, InputTokens: 300, OutputTokens: 30,
-			CostMicros: 250_000},
+			Costs: map[string]int64{"EUR": 250_000}},
 		{
 			Day:          "2000-01-01",
 			Agent:        "orchestrator",
@@ -34,7 +34,7 @@ func (account) Usage(_ context.Context, q *adminv1.UsageRequest, _ ...grpc.CallO
 			InputTokens:  1000,
 			OutputTokens: 1,
 			CachedTokens: 900,
-			CostMicros:   4_000,
+			Costs:        map[string]int64{"EUR": 4_000, "USD": 9_000},
 		},
 		{Day: "2000-01-02", Agent: "chat", Model: "local/a/b", Calls: 2, InputTokens: 8, OutputTokens: 7, EstimatedCalls: 1},
 	}}, nil
@@ -77,12 +77,12 @@ func (s *events) Recv() (*busv1.Event, error) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[string][]admin.Usage{
-		"day":     {{"2000-01-01", 3, 1300, 31, 900, 0, 254000, "EUR"}, {"2000-01-02", 2, 8, 7, 0, 1, 0, "EUR"}},
-		"agent":   {{"orchestrator", 1, 1000, 1, 900, 0, 4000, "EUR"}, {"chat", 4, 308, 37, 0, 1, 250000, "EUR"}},
-		"model":   {{"openai/mini", 3, 1300, 31, 900, 0, 254000, "EUR"}, {"local/a/b", 2, 8, 7, 0, 1, 0, "EUR"}},
-		"session": {{"orchestrator", 1, 50, 0, 0, 0, 0, "EUR"}, {"s1", 2, 11, 1, 4, 1, 70, "EUR"}},
+		"day":     {{"2000-01-01", 3, 1300, 31, 900, 0, map[string]int64{"EUR": 254000, "USD": 9000}}, {"2000-01-02", 2, 8, 7, 0, 1, nil}},
+		"agent":   {{"orchestrator", 1, 1000, 1, 900, 0, map[string]int64{"EUR": 4000, "USD": 9000}}, {"chat", 4, 308, 37, 0, 1, map[string]int64{"EUR": 250000}}},
+		"model":   {{"openai/mini", 3, 1300, 31, 900, 0, map[string]int64{"EUR": 254000, "USD": 9000}}, {"local/a/b", 2, 8, 7, 0, 1, nil}},
+		"session": {{"orchestrator", 1, 50, 0, 0, 0, nil}, {"s1", 2, 11, 1, 4, 1, map[string]int64{"EUR": 70}}},
 	} {
-		if got, err := admin.ReadUsage(t.Context(), account{}, by, 2); err != nil || !slices.Equal(got, want) {
+		if got, err := admin.ReadUsage(t.Context(), account{}, by, 2); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("by %s: %+v, %v, want %+v", by, got, err, want)
 		}
 	}
@@ -96,8 +96,11 @@ func TestUsage(t *testing.T) {
 func TestMoney(t *testing.T) {
 	t.Parallel()
 	for cost, want := range map[int64]string{0: "", 42: "<0.0001 USD", 4200: "0.0042 USD", 1_234_567: "1.23 USD"} {
-		if got := (admin.Usage{Cost: cost, Currency: "USD"}).Money(); got != want {
+		if got := (admin.Usage{Costs: map[string]int64{"USD": cost}}).Money(); got != want {
 			t.Errorf("%d: %q, want %q", cost, got, want)
 		}
+	}
+	if got := (admin.Usage{Costs: map[string]int64{"USD": 2_000_000, "EUR": 1_500_000}}).Money(); got != "1.50 EUR + 2.00 USD" {
+		t.Errorf("in two currencies: %q", got)
 	}
 }

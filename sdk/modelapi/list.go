@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/words"
@@ -20,7 +23,24 @@ const (
 // Model is a model that a server lists.
 type Model struct {
 	ID      string
-	Context int64 // tokens that a request and its answer may have; 0: the server does not say
+	Context int64  // tokens that a request and its answer may have; 0: the server does not say
+	Price   *Price // nil: the server does not say
+}
+
+// Price is what a million tokens cost in US dollars now, as the server lists it.
+type Price struct{ Input, Cached, Output float64 }
+
+// dollars is an amount of US dollars as servers tell it: a number, or a text with one. What
+// is neither becomes -1.
+type dollars float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *dollars) UnmarshalJSON(b []byte) error {
+	n, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64)
+	if *d = dollars(n); err != nil || !(n >= 0 && n < 1e6) { // nor NaN
+		*d = -1
+	}
+	return nil
 }
 
 // List returns the models of the server. The error is a *Failure.
@@ -59,7 +79,7 @@ func (l modelList) models() []Model {
 	all := make([]Model, 0, len(l.Data))
 	for _, m := range l.Data {
 		if m.ID != "" {
-			all = append(all, Model{ID: m.ID, Context: m.context()})
+			all = append(all, Model{ID: m.ID, Context: m.context(), Price: m.Pricing.price()})
 		}
 	}
 	return all
@@ -77,6 +97,35 @@ type listed struct {
 	Meta          struct {
 		Context Tokens `json:"n_ctx"` // llama.cpp
 	} `json:"meta"`
+	Pricing *pricing `json:"pricing"`
+}
+
+// pricing has the prices of a token, as OpenRouter lists them.
+type pricing struct {
+	Input  *dollars `json:"prompt"`
+	Cached *dollars `json:"input_cache_read"`
+	Output *dollars `json:"completion"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: what has another form is no price.
+func (p *pricing) UnmarshalJSON(b []byte) error {
+	type plain pricing
+	if json.Unmarshal(b, (*plain)(p)) != nil {
+		*p = pricing{}
+	}
+	return nil
+}
+
+func (p *pricing) price() *Price {
+	if p == nil || p.Input == nil || p.Output == nil || *p.Input < 0 || *p.Output < 0 {
+		return nil
+	}
+	million := func(d dollars) float64 { return math.Round(float64(d)*1e12) / 1e6 }
+	price := Price{Input: million(*p.Input), Cached: million(*p.Input), Output: million(*p.Output)}
+	if p.Cached != nil && *p.Cached >= 0 {
+		price.Cached = million(*p.Cached)
+	}
+	return &price
 }
 
 func (m listed) context() int64 {

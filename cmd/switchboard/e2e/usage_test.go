@@ -8,6 +8,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/sdk/modelapi/modelapitest"
 )
 
 // spent is a row of `switchboard usage --json`.
@@ -18,6 +19,8 @@ type spent struct {
 	Output    int `json:"output_tokens"`
 	Cached    int `json:"cached_tokens"`
 	Estimated int `json:"estimated_calls"`
+	// Costs is in millionths of each currency.
+	Costs map[string]int64 `json:"cost_micros"`
 }
 
 func (w *world) usage(args ...string) []spent {
@@ -162,4 +165,53 @@ func TestLimitOfMoney(t *testing.T) {
 		p.say("four")
 		return strings.Contains(strings.Join(p.texts(), " "), "Fourth.")
 	})
+}
+
+// Money is shown in each currency, and a limit counts its own. What a server charges counts
+// if it says so, and its list prices are shown, unless the configuration has a price.
+func TestMoneyInTwoCurrencies(t *testing.T) {
+	t.Parallel()
+	w, zone := newWorld(t), noon()
+	euros, router := openaitest.New(t), openaitest.New(t)
+	for _, s := range []*openaitest.Server{euros, router} {
+		s.RequireKey(openaiKey)
+		s.OnlyModels("m", "other")
+	}
+	router.ListAs(modelapitest.Listing{Fields: map[string]any{
+		"pricing": map[string]any{"prompt": "0.0000003", "completion": "0.0000012"}, "context_length": 262144,
+	}})
+	w.write("PAID_KEY="+openaiKey+"\n", 0o600, "secrets.env")
+	order := func(first string) {
+		w.config(fmt.Sprintf("timezone: %s\nmodels:\n  default: [%s]\n  limits: [{per: month, money: 2, currency: EUR}]\n"+
+			"  providers:\n    eu: {kind: openai, base_url: %q, key: PAID_KEY, models: [m], "+
+			"price: {input: 3, output: 9, currency: EUR}}\n"+
+			"    router: {kind: openai, base_url: %q, key: PAID_KEY, models: [{name: m, context: 65536}, "+
+			"{name: other, price: {input: 7, output: 8}}]}\n", zone, first, euros.BaseURL(), router.BaseURL()))
+	}
+	order("router/m")
+	router.Always(openaitest.Answer{Text: "For dollars.", Input: 1_000_000, Cost: 0.25})
+	euros.Always(openaitest.Answer{Text: "For euros.", Input: 500_000, Output: 1})
+	contains(t, "models list", w.must("models", "list"), "0.3/0.3/1.2 USD", "7/7/8 USD", "3/3/9 EUR", "65,536", "262,144")
+	w.start()
+	p := w.attach()
+	if got := p.ask("one"); got != "For dollars." {
+		t.Errorf("got %q", got)
+	}
+	order("eu/m")
+	w.eventually("the other model answers", func() bool { return p.ask("two") == "For euros." })
+	w.settled()
+	rows := w.usage("--by", "model")
+	costs := map[string]map[string]int64{}
+	for _, r := range rows {
+		costs[r.Name] = r.Costs
+	}
+	if eu := costs["eu/m"]["EUR"]; eu != 1_500_009 || costs["router/m"]["USD"]%250_000 != 0 || costs["router/m"]["USD"] == 0 ||
+		len(costs["eu/m"]) != 1 || len(costs["router/m"]) != 1 {
+		t.Errorf("the costs are %v", costs)
+	}
+	contains(t, "usage", w.must("usage", "--by", "model"), "1.50 EUR", "USD", "1.50 EUR + ")
+	p.say("three")
+	p.hearsLike("For euros.")
+	p.say("four")
+	p.hearsLike("this month's limit of 2.00 EUR for all models is reached (models.limits: {per: month, money: 2, currency: EUR})")
 }

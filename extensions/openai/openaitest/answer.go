@@ -57,7 +57,7 @@ func finishOf(a Answer) string {
 }
 
 func usageOf(a Answer, req Request) usage {
-	u := usage{Prompt: a.Input, Completion: a.Output}
+	u := usage{Prompt: a.Input, Completion: a.Output, Cost: a.Cost}
 	if u.Prompt == 0 {
 		u.Prompt = len(req.Raw)/4 + 1
 	}
@@ -80,6 +80,7 @@ type usage struct {
 	Completion int      `json:"completion_tokens"`
 	Total      int      `json:"total_tokens"`
 	Details    *details `json:"prompt_tokens_details,omitempty"`
+	Cost       any      `json:"cost,omitempty"` // of OpenRouter
 }
 
 type details struct {

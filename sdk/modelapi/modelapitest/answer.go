@@ -26,6 +26,8 @@ type Answer struct {
 	// Input and Output are the token counts reported; 0 means a rough estimate.
 	// Cached is the number of input tokens reported as cached.
 	Input, Output, Cached int
+	// Cost, if it is not nil, is reported as the cost, where the API has one.
+	Cost any
 
 	// Delay is the wait before the answer, Pause that between two chunks.
 	Delay, Pause time.Duration

@@ -29,8 +29,9 @@ func Suite(t *testing.T, s Subject) {
 		"TotalTimeout": s.totalTimeout, "Unreachable": s.unreachable, "RefusedConnections": s.refusedConnections,
 		"EmitEnds": s.emitEnds, "CallerCancels": s.callerCancels, "Concurrent": s.concurrent,
 		"TooManyCalls": s.tooManyCalls, "Check": s.check, "ConnectionsAreReused": s.connectionsAreReused,
-		"Windows": s.windows, "WindowIsAskedLazily": s.windowIsAskedLazily, "TooLongForTheWindow": s.tooLongForTheWindow,
-		"Images": s.images, "UnseenImages": s.unseenImages,
+		"Prices": s.prices, "Windows": s.windows, "WindowIsAskedLazily": s.windowIsAskedLazily,
+		"TooLongForTheWindow": s.tooLongForTheWindow,
+		"Images":              s.images, "UnseenImages": s.unseenImages,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
