@@ -91,7 +91,9 @@ func (r *MessageRouter) answer(tx *bus.Tx, e *busv1.Event, given *contract.Comma
 	if to == nil {
 		return tx.Dead(e, fmt.Sprintf("the conversation %q of the answer no longer exists", given.ReplyTo))
 	}
-	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: given.MessageID, Language: given.Language})
+	return r.send(tx, to, contract.ChannelSend{
+		Text: text, Kind: contract.SendReply, ReplyTo: given.MessageID, Language: given.Language,
+	})
 }
 
 // commandDied answers a command that won't run. It returns false if the event is no
