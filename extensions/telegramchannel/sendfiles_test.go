@@ -14,6 +14,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	tg "github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/sdk"
 )
 
 // keeps stores a file and returns its attachment.
@@ -168,4 +169,26 @@ func TestFilesAreNotSentTwice(t *testing.T) {
 	if diff := cmp.Diff(want, sentMedia(s, k, 7)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// The final text replaces the draft, and the file follows.
+func TestFileAfterADraft(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bench) {
+		b.AddChat(tg.Chat{ID: 7})
+		b.streams(sdk.Draft{ID: "d1", Conversation: "7"}, story, -1)
+		m := sdk.Message{ID: "e1", Text: "**done**", Unmarked: "**done**", Conversation: "7", DraftID: "d1"}
+		m.Attachments = []contract.Attachment{b.kernel.keeps("document", "a.txt", "text/plain", "x")}
+		r, err := b.c.Send(b.t.Context(), m)   // the receipt is lost
+		if err != nil || len(r.Effects) != 2 { // of the draft and of the progress
+			t.Errorf("receipt %+v, %v", r, err)
+		}
+		again := repeated(m)
+		again.Unmarked = m.Text
+		b.delivers(again)
+		want := []string{"done", "document a.txt: ", "document a.txt: (possibly sent before)"}
+		if diff := cmp.Diff(want, sentMedia(b.Server, b.kernel, 7)); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
