@@ -27,7 +27,8 @@ const (
 )
 
 const schema = `{"type":"object","properties":{"reference":{"type":"string","minLength":6,` +
-	`"description":"Such as 3f2a9c, or [image 3f2a9c: cat.jpg]."}%s},"required":["reference"],"additionalProperties":false}`
+	`"description":"Such as 3f2a9c, or [image 3f2a9c: cat.jpg]."}%s},"required":["reference"],` +
+	`"additionalProperties":false}`
 
 // New returns the extension.
 func New(r document.Reader) sdk.Extension {

@@ -208,7 +208,6 @@ func TestReader(t *testing.T) {
 
 func FuzzText(f *testing.F) {
 	f.Add([]byte("<html><script>"))
-	f.Add(pdfOf(1))
 	f.Add([]byte("PK\x03\x04"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		if text, err := Text(file); err == nil && (text == "" || len(text) > MaxText) {
