@@ -50,3 +50,13 @@ func (b *Bus) abandoned(l *Lease, taken bool, reason string, onPurpose bool) {
 		}
 	})
 }
+
+// Lost notes that the last frames of an extension were not read: handlers may have taken
+// what was sent. A send that is called new must be new.
+func (s *Sink) Lost() {
+	s.bus.mu.Lock()
+	defer s.bus.mu.Unlock()
+	for _, l := range s.untaken[:max(0, len(s.untaken)-len(s.deliveries))] { // without those not sent yet
+		l.taken = l.taken || l.item.lane.sub.class() == classSend
+	}
+}

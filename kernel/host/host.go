@@ -200,35 +200,6 @@ func (h *Host) Open(ctx context.Context, a *bus.Actor, conn grpc.ClientConnInter
 	}
 }
 
-// Gone voids the token of a generation. It waits until the answers were read that the
-// extension gave before it ended.
-func (h *Host) Gone(extension string, generation int64) {
-	h.mu.Lock()
-	if g := h.running[extension]; g != nil && g.actor.Generation == generation {
-		h.mu.Unlock()
-		<-g.read
-		h.mu.Lock()
-	}
-	defer h.mu.Unlock()
-	for token, c := range h.clients {
-		if c.actor.ID == extension && c.actor.Generation == generation {
-			delete(h.clients, token)
-			c.gone.Store(true)
-		}
-	}
-	if g := h.running[extension]; g != nil && g.actor.Generation == generation {
-		delete(h.running, extension)
-	}
-}
-
-// Stopping notes that an extension was asked to shut down: it may finish its work, and
-// gets no more.
-func (h *Host) Stopping(extension string) {
-	if g := h.instance(extension); g != nil {
-		g.stopping.Store(true)
-	}
-}
-
 // instance returns the running generation of an extension. Nil: it is stopping, or
 // its process has ended, which shows here before Gone is called.
 func (h *Host) instance(extension string) *instance {
