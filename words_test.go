@@ -140,6 +140,11 @@ func (s said) read(path string, d fs.DirEntry, err error) error {
 		return true
 	})
 	ast.Inspect(file, func(n ast.Node) bool {
+		if kv, ok := n.(*ast.KeyValueExpr); ok && filepath.ToSlash(filepath.Dir(path)) == "kernel/tools" {
+			if key, ok := kv.Key.(*ast.Ident); ok && key.Name == "Description" {
+				s.add(path, summary(literal(kv.Value, consts)), "")
+			}
+		}
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
 			return true
@@ -258,6 +263,9 @@ func (s said) readDynamic(t *testing.T) {
 			if tool.Command != "" {
 				s.readParameters(t, tool.Schema)
 			}
+			if !tool.ReadOnly { // a person may be asked to approve it
+				s.add("a tool of "+e.ID, summary(tool.Description), "")
+			}
 		}
 	}
 	for _, kind := range []string{
@@ -281,4 +289,13 @@ func (s said) readParameters(t *testing.T, schema []byte) {
 	for _, p := range object.Properties {
 		s.add("a parameter of a command", p.Description, "")
 	}
+}
+
+// summary is what a person reads of a tool's description: its first sentence.
+func summary(description string) string {
+	first, _, cut := strings.Cut(description, ". ")
+	if cut {
+		first += "."
+	}
+	return first
 }

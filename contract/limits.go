@@ -31,8 +31,8 @@ const (
 	MaxBlobChunk = 1 << 20
 )
 
-// RepeatMark precedes a text that may have been sent before, unless the channel's
-// platform drops the repetition.
+// RepeatMark precedes, in the language of the recipient, a text that may have been sent
+// before, unless the channel's platform drops the repetition.
 const RepeatMark = "(possibly sent before) "
 
 // MinChannelLength is the smallest length limit of a channel, in UTF-16 units. It

@@ -69,7 +69,7 @@ func ownerOn(tx journal.Reader, c *directory.Channel) (Person, error) {
 		return Person{}, err
 	}
 	if o != nil {
-		if ok, err := admitted(tx, c, o.UserID); ok || err != nil {
+		if ok, err := admitted(tx, c, o.UserID); ok || err != nil || c.Local {
 			return *o, err
 		}
 	}
@@ -91,8 +91,12 @@ func admitted(tx journal.Reader, c *directory.Channel, user string) (bool, error
 }
 
 // noteOwner stores an owner's language and, of an owner whom the configuration admits
-// by name, the private conversation: notices go there.
+// by name, the private conversation: notices go there. Whoever writes on a local channel
+// is the owner there.
 func noteOwner(tx *bus.Tx, o Person, c *directory.Channel, m contract.UserMessage) error {
+	if c.Local && o.Language != m.Language {
+		return save(tx, ownerKey(c.ID), Person{Channel: c.ID, Language: m.Language})
+	}
 	if m.Group || o.UserID == "" || o.UserID != m.UserID || o.Conversation != "" && o.Language == m.Language {
 		return nil
 	}

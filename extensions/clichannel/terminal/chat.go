@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
@@ -26,7 +27,8 @@ func chat(ctx context.Context, o Options) error {
 		return err
 	}
 	defer e.close()
-	c := &chatView{editor: e, screen: e.screen, theme: theme{color: o.outputStyle() == colored}, options: o}
+	c := &chatView{editor: e, screen: e.screen, options: o,
+		theme: theme{color: o.outputStyle() == colored, language: o.Language}}
 	e.setPrompt(c.theme.prompt(""))
 	e.showChoices = c.showChoices
 	l := newLink(o, false, c)
@@ -51,7 +53,7 @@ func chat(ctx context.Context, o Options) error {
 	cancel()
 	err = errors.Join(err, <-down)
 	e.close()
-	return errors.Join(err, reportUnsent(o.Out, l.unsent()))
+	return errors.Join(err, reportUnsent(o, l.unsent()))
 }
 
 // loop reads lines until the user leaves.
@@ -67,7 +69,7 @@ func (c *chatView) loop(o Options) error {
 			if idle++; !c.editor.typing && c.interrupt() {
 				idle = 0
 			} else if idle == 2 {
-				c.screen.print(c.theme.faint("  Ctrl-D or /quit leaves"))
+				c.screen.print(c.theme.faint("  " + c.say("Ctrl-D or /quit leaves")))
 			}
 			c.screen.release()
 			continue
@@ -104,13 +106,13 @@ func (c *chatView) loop(o Options) error {
 }
 
 // reportUnsent prints the messages that the kernel has not accepted.
-func reportUnsent(out io.Writer, unsent []outgoing) error {
+func reportUnsent(o Options, unsent []outgoing) error {
 	if len(unsent) == 0 {
 		return nil
 	}
-	fmt.Fprintln(out, "Not sent:")
+	fmt.Fprintln(o.Out, words.Say(o.Language, "Not sent:"))
 	for _, m := range unsent {
-		fmt.Fprintln(out, "  "+shorten(m.text))
+		fmt.Fprintln(o.Out, "  "+shorten(m.text))
 	}
 	return fmt.Errorf("%w: %s", ErrUnsent, count(len(unsent), "message"))
 }
@@ -196,12 +198,17 @@ func (c *chatView) leave() {
 }
 
 // thinking is the live line while the assistant works, and when it changes next.
-func thinking(took time.Duration) (line string, next time.Duration) {
+func (c *chatView) thinking(took time.Duration) (line string, next time.Duration) {
 	seconds := took.Truncate(time.Second)
 	if line = "  …"; seconds > 0 {
-		line += fmt.Sprintf(" %s, Ctrl-C stops it", seconds)
+		line += " " + c.say("%s, Ctrl-C stops it", words.Translate(c.options.Language, words.Span(seconds)))
 	}
 	return line, seconds + time.Second - took
+}
+
+// say is a text in the language of the person.
+func (c *chatView) say(text string, args ...any) string {
+	return words.Say(c.options.Language, text, args...)
 }
 
 // render updates the live lines and adds permanent lines; c.mu is held.
@@ -217,18 +224,20 @@ func (c *chatView) render(lines ...string) {
 	}
 	switch {
 	case !c.online && len(c.waiting) > 0:
-		live = append(live, c.theme.faint("  waiting for the kernel to send "+count(len(c.waiting), "message")))
+		n := len(c.waiting)
+		live = append(live, c.theme.faint("  "+words.Count(c.options.Language, "waiting for the kernel to send %d message",
+			"waiting for the kernel to send %d messages", n, n)))
 	case !c.online && !c.welcomed && !c.failed:
 	case !c.online && !c.welcomed:
-		live = append(live, c.theme.faint("  connecting …"))
+		live = append(live, c.theme.faint("  "+c.say("connecting …")))
 	case !c.online:
-		live = append(live, c.theme.faint("  not connected: your messages will be sent later"))
+		live = append(live, c.theme.faint("  "+c.say("not connected: your messages will be sent later")))
 	case c.notReady != "":
 		live = append(live, c.theme.faint("  "+c.notReady))
 	case len(c.waiting) > 0:
-		live = append(live, c.theme.faint("  sending …"))
+		live = append(live, c.theme.faint("  "+c.say("sending …")))
 	case c.working && c.drafting == "":
-		line, next := thinking(time.Since(c.since))
+		line, next := c.thinking(time.Since(c.since))
 		live = append(live, c.theme.faint(line))
 		c.tick = time.AfterFunc(next, c.status)
 	}
@@ -243,7 +252,7 @@ func (c *chatView) welcome(f wire.Frame) {
 	width, _ := c.screen.size()
 	var lines []string
 	if c.welcomed {
-		lines = append(lines, c.theme.faint("  reconnected"))
+		lines = append(lines, c.theme.faint("  "+c.say("reconnected")))
 	} else {
 		f.Text, f.Hint = cmp.Or(f.Text, c.options.Greeting), cmp.Or(f.Hint, c.options.Hint)
 		lines = c.theme.welcome(f, width)
@@ -262,7 +271,7 @@ func (c *chatView) accepted(m outgoing) {
 	c.setWorking(true)
 	if c.offline[m.id] {
 		delete(c.offline, m.id)
-		c.render(c.theme.faint("  sent: " + shorten(m.text)))
+		c.render(c.theme.faint("  " + c.say("sent: %s", shorten(m.text))))
 		return
 	}
 	c.render()
@@ -273,7 +282,7 @@ func (c *chatView) refused(m outgoing, reason string) {
 	defer c.mu.Unlock()
 	delete(c.waiting, m.id)
 	delete(c.offline, m.id)
-	c.render(c.theme.failure(fmt.Sprintf("not sent: %q: %s", shorten(m.text), reason)))
+	c.render(c.theme.failure(c.say("not sent: %q: %s", shorten(m.text), words.Translate(c.options.Language, reason))))
 }
 
 func (c *chatView) message(f wire.Frame) (bool, error) {

@@ -274,7 +274,7 @@ func TestChatShowsHowLongTheAssistantWorks(t *testing.T) {
 	p.write(wire.Frame{Type: wire.Accepted, ID: p.expect(wire.Message).ID})
 	c.await("two times", func([]string) bool {
 		all := c.bytes.String()
-		return strings.Contains(all, "  … 1s, Ctrl-C stops it") && strings.Contains(all, "  … 2s, Ctrl-C stops it")
+		return strings.Contains(all, "  … 1 s, Ctrl-C stops it") && strings.Contains(all, "  … 2 s, Ctrl-C stops it")
 	})
 	p.write(wire.Frame{Type: wire.Message, ID: "m1", Text: "The end."})
 	p.expect(wire.Shown)
@@ -289,10 +289,10 @@ func TestThinking(t *testing.T) {
 	}{
 		0:                       {"  …", time.Second},
 		999 * time.Millisecond:  {"  …", time.Millisecond},
-		1500 * time.Millisecond: {"  … 1s, Ctrl-C stops it", 500 * time.Millisecond},
-		83 * time.Second:        {"  … 1m23s, Ctrl-C stops it", time.Second},
+		1500 * time.Millisecond: {"  … 1 s, Ctrl-C stops it", 500 * time.Millisecond},
+		83 * time.Second:        {"  … 1 min 23 s, Ctrl-C stops it", time.Second},
 	} {
-		if line, next := thinking(took); line != want.line || next != want.next {
+		if line, next := (&chatView{}).thinking(took); line != want.line || next != want.next {
 			t.Errorf("after %s: %q, next in %s", took, line, next)
 		}
 	}

@@ -3,12 +3,16 @@ package terminal
 import (
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 )
 
 // theme formats messages for the screen.
-type theme struct{ color bool }
+type theme struct {
+	color    bool
+	language string // of the person
+}
 
 const indent = "  "
 
@@ -73,7 +77,7 @@ func (t theme) answer(f wire.Frame, width int) []string {
 	}
 	lines := markdown.Render(f.Text, width-2, t.color)
 	if f.Repeat {
-		lines = append(lines, t.faint("(may have been shown before)"))
+		lines = append(lines, t.faint(words.Say(t.language, "(may have been shown before)")))
 	}
 	lines = t.block(sign, lines)
 	if f.Last() {
