@@ -26,31 +26,45 @@ func Translate(language, text string) string {
 	if c == nil {
 		return text
 	}
-	if parts := spanParts(text); parts != nil {
-		return translateAll(language, parts, " ")
-	}
-	if at, ok := translateTime(language, text); ok {
-		return at
-	}
-	for _, f := range c.forms() {
-		if args, ok := match(text, f.literals); ok && f.fits(args) {
-			return f.render(language, args)
-		}
-	}
-	if name, rest, ok := strings.Cut(text, ": "); ok && !strings.ContainsAny(name, " \n") {
-		return name + ": " + Translate(language, rest)
-	}
-	if parts := strings.Split(text, "; "); len(parts) > 1 {
-		return translateAll(language, parts, "; ")
-	}
+	text, _ = c.translate(language, text)
 	return text
 }
 
-func translateAll(language string, parts []string, separator string) string {
-	for i, part := range parts {
-		parts[i] = Translate(language, part)
+// translate also returns how much of the text it knows.
+func (c *catalog) translate(language, text string) (translated string, known int) {
+	if parts := spanParts(text); parts != nil {
+		return c.translateAll(language, parts, " ")
 	}
-	return strings.Join(parts, separator)
+	if at, ok := translateTime(language, text); ok {
+		return at, len(text)
+	}
+	found := false
+	for _, f := range c.forms() { // of several that fit, the one whose arguments are known too
+		if args, ok := match(text, f.literals); ok && f.fits(args) {
+			if t, n := f.render(c, language, args); !found || n > known {
+				translated, known, found = t, n, true
+			}
+		}
+	}
+	if found {
+		return translated, known
+	}
+	if name, rest, ok := strings.Cut(text, ": "); ok && !strings.ContainsAny(name, " \n") {
+		rest, known = c.translate(language, rest)
+		return name + ": " + rest, known
+	}
+	if parts := strings.Split(text, "; "); len(parts) > 1 {
+		return c.translateAll(language, parts, "; ")
+	}
+	return text, 0
+}
+
+func (c *catalog) translateAll(language string, parts []string, separator string) (translated string, known int) {
+	for i, part := range parts {
+		t, n := c.translate(language, part)
+		parts[i], known = t, known+n
+	}
+	return strings.Join(parts, separator), known
 }
 
 // form is an English format and its translation.
@@ -63,8 +77,7 @@ type form struct {
 
 var verb = regexp.MustCompile(`%(\[\d+\])?[a-z%]`)
 
-// formsOf returns the formats of a language, those with the longest literals first: of
-// two that fit, the first one says more.
+// formsOf returns the formats of a language, those with the longest literals first.
 func formsOf(po gotext.Translator) (all []form) {
 	for english, t := range po.GetDomain().GetTranslations() {
 		if english == "" {
@@ -144,9 +157,10 @@ func match(text string, literals []string) (args []string, ok bool) {
 	}
 }
 
-// render puts arguments, which are texts, into the translation.
-func (f form) render(language string, args []string) string {
-	text := f.translation.Get()
+// render puts arguments, which are texts, into the translation. It returns how much of
+// the English text it knows.
+func (f form) render(c *catalog, language string, args []string) (text string, known int) {
+	text, known = f.translation.Get(), len(strings.Join(f.literals, ""))
 	if f.plural != nil {
 		n := 0
 		if i := slices.Index(f.verbs, "%d"); i >= 0 {
@@ -155,7 +169,7 @@ func (f form) render(language string, args []string) string {
 		text = f.plural(n)
 	}
 	next := 0
-	return verb.ReplaceAllStringFunc(text, func(v string) string {
+	text = verb.ReplaceAllStringFunc(text, func(v string) string {
 		if v == "%%" {
 			return "%"
 		}
@@ -170,10 +184,13 @@ func (f form) render(language string, args []string) string {
 		}
 		switch v[len(v)-1] {
 		case 'w', 'v':
-			return Translate(language, args[i])
+			arg, n := c.translate(language, args[i])
+			known += n
+			return arg
 		case 'q':
 			return `"` + args[i] + `"`
 		}
 		return args[i]
 	})
+	return text, known
 }

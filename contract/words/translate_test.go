@@ -31,6 +31,15 @@ msgstr[1] "quedan %d archivos (%v)"
 
 msgid "Stopped."
 msgstr "Parado."
+
+msgid "the long limit of today for %s"
+msgstr "el límite de hoy para %s"
+
+msgid "the long limit of today for all"
+msgstr "el límite de hoy para todos"
+
+msgid "%v is reached: %v"
+msgstr "se alcanzó %v: %v"
 `
 
 // TestAFurtherLanguageIsOneFile adds a language for the time of the test: all that
@@ -51,13 +60,14 @@ func TestAFurtherLanguageIsOneFile(t *testing.T) { //nolint:paralleltest // it c
 	}
 	full := errors.New("the disk is full")
 	for english, want := range map[string]string{
-		Errorf("there is no task %q: %w", "a: b", full).Error():   `no hay tarea "a: b": el disco está lleno`,
-		Errorf("there is no task %q", "the disk is full").Error(): `no hay tarea "the disk is full"`,
-		Sprintf("%d%% of %s is used", 80, "the disk is full"):     "de the disk is full se usa el 80%",
-		Sprintf("%d files are left (%v)", 2, full):                "quedan 2 archivos (el disco está lleno)",
-		Sprintf("%d file is left (%v)", 1, "none"):                "queda 1 archivo (none)",
-		"the disk is full again":                                  "the disk is full again",
-		"":                                                        "",
+		Errorf("there is no task %q: %w", "a: b", full).Error():        `no hay tarea "a: b": el disco está lleno`,
+		Errorf("there is no task %q", "the disk is full").Error():      `no hay tarea "the disk is full"`,
+		Sprintf("%d%% of %s is used", 80, "the disk is full"):          "de the disk is full se usa el 80%",
+		Sprintf("%d files are left (%v)", 2, full):                     "quedan 2 archivos (el disco está lleno)",
+		Sprintf("%d file is left (%v)", 1, "none"):                     "queda 1 archivo (none)",
+		"the long limit of today for all is reached: the disk is full": "se alcanzó el límite de hoy para todos: el disco está lleno",
+		"the disk is full again":                                       "the disk is full again",
+		"":                                                             "",
 	} {
 		if got := Translate("es", english); got != want {
 			t.Errorf("%q is %q, want %q", english, got, want)

@@ -49,17 +49,18 @@ func TestRussianPersonReadsNoEnglish(t *testing.T) {
 	w := newWorld(t, strangers(), withModel)
 	w.config("timezone: Europe/Berlin\napprove: [memory/remember]\nmodels: {daily_tokens: {total: 900000}}\n")
 	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
-		newest := ""
+		newest, all := "", ""
 		for _, m := range r.Messages {
 			if m.Role == "user" {
 				newest = m.Content.Text
+				all += newest
 			}
 		}
 		switch {
+		case strings.Contains(all, "дорого"): // a notice may come after it
+			return openaitest.Answer{Text: "Готово.", Input: 900_000, Output: 1}
 		case strings.Contains(newest, "сломайся"):
 			return openaitest.Answer{Status: 401}
-		case strings.Contains(newest, "дорого"):
-			return openaitest.Answer{Text: "Готово.", Input: 900_000, Output: 1}
 		case strings.Contains(newest, "аллергия") && len(r.Results()) == 0:
 			return openaitest.CallTool("memory__remember", `{"text": "аллергия на орехи"}`)
 		case strings.Contains(newest, "чайник") && len(r.Results()) == 0:
