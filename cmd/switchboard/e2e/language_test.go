@@ -15,8 +15,8 @@ import (
 var russianCode = regexp.MustCompile(`pairing approve ([A-Z2-9]{8})`)
 
 var (
-	// quotes are commands of the machine and of the chat: they are no words.
-	quotes = regexp.MustCompile("(?s)`[^`]*`|/[a-z_]+|--[a-z_]+|(?m)^- [a-z_]+:")
+	// quotes are commands of the machine and of the chat, and parameters: they are no words.
+	quotes = regexp.MustCompile("(?m)`[^`]*`|switchboard (?:pairing approve|events dead|usage|chat)|/[a-z_]+|--[a-z_]+|^[•-] [a-z_]+:")
 	// latin matches names of things too, which have a digit or a sign in them.
 	latin = regexp.MustCompile(`[A-Za-z][A-Za-z0-9_.:/=@|-]*`)
 	// name matches what is not a word: ids, settings, zones, placeholders in capitals.
@@ -27,7 +27,8 @@ var (
 var names = []string{
 	"telegram", "openai", "main", "orchestrator", "default", "off", "echo", "none", "open", "fact", "preference", "yes",
 	"no", "fifo", "lifo", "inbox", "announce", "receive", "check", "user", "id", "nosuch", "secrets.env", "config.yaml",
-	"python", "test-model", "memory", "tasks", "scheduler", "usage", "sessions",
+	"assistant", "chat", "offline", "model", "memory", "tasks", "total",
+	"answer", "text", "count", "limit", "message", // parameters
 }
 
 // english returns the English words of a text.
