@@ -205,7 +205,9 @@ type ChannelSend struct {
 }
 
 // RemovesDraft reports whether s only removes a draft.
-func (s ChannelSend) RemovesDraft() bool { return s.Text == "" && s.DraftID != "" }
+func (s ChannelSend) RemovesDraft() bool {
+	return s.Text == "" && len(s.Attachments) == 0 && s.DraftID != ""
+}
 
 // Kinds of a send.
 const (

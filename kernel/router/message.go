@@ -133,25 +133,6 @@ func (r *MessageRouter) edit(tx *bus.Tx, s *journal.Session, m contract.UserMess
 	return r.sessions.Queue(tx, s, in)
 }
 
-// unread are the kinds of the attachments whose files the channel did not store. What a
-// location or a contact says is in its name.
-func (q request) unread() (kinds []string) {
-	for _, a := range q.Attachments {
-		if a.Blob == "" && a.Kind != contract.KindLocation && a.Kind != contract.KindContact {
-			kinds = append(kinds, q.say(strings.ReplaceAll(a.Kind, "_", " ")))
-		}
-	}
-	return kinds
-}
-
-// withReferences names the attachments of a text.
-func withReferences(text string, attachments []contract.Attachment) string {
-	for _, a := range attachments {
-		text = strings.TrimSpace(text + "\n" + a.Reference())
-	}
-	return text
-}
-
 // handleLength is the number of random characters of a handle, of 5 bits each.
 const handleLength = 16
 

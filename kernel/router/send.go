@@ -66,27 +66,6 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, opt
 	return seqs, nil
 }
 
-// fitFiles leaves the files that a channel sends, if need be as documents, and names the
-// others in the text.
-func fitFiles(to *place, m contract.ChannelSend) contract.ChannelSend {
-	files := m.Attachments
-	m.Attachments = nil
-	for _, a := range files {
-		c := to.channel
-		kind := a.Kind
-		if !slices.Contains(c.Attachments, kind) {
-			kind = contract.KindDocument
-		}
-		if slices.Contains(c.Attachments, kind) && (c.MaxAttachment == 0 || a.Size <= c.MaxAttachment) {
-			a.Kind = kind
-			m.Attachments = append(m.Attachments, a)
-			continue
-		}
-		m.Text += "\n" + words.Say(to.language, "%s can't be sent here.", a.Reference())
-	}
-	return m
-}
-
 // marked returns a channel.send whose text begins with the mark of a repetition. It
 // fits the limit of the channel.
 func (r *MessageRouter) marked(channel string, e *busv1.Event) *busv1.Event {

@@ -1,0 +1,49 @@
+package router
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
+)
+
+// unread are the kinds of the attachments whose files the channel did not store. What a
+// location or a contact says is in its name.
+func (q request) unread() (kinds []string) {
+	for _, a := range q.Attachments {
+		if a.Blob == "" && a.Kind != contract.KindLocation && a.Kind != contract.KindContact {
+			kinds = append(kinds, q.say(strings.ReplaceAll(a.Kind, "_", " ")))
+		}
+	}
+	return kinds
+}
+
+// withReferences names the attachments of a text.
+func withReferences(text string, attachments []contract.Attachment) string {
+	for _, a := range attachments {
+		text = strings.TrimSpace(text + "\n" + a.Reference())
+	}
+	return text
+}
+
+// fitFiles leaves the files that a channel sends, if need be as documents, and names the
+// others in the text.
+func fitFiles(to *place, m contract.ChannelSend) contract.ChannelSend {
+	files := m.Attachments
+	m.Attachments = nil
+	for _, a := range files {
+		c := to.channel
+		kind := a.Kind
+		if !slices.Contains(c.Attachments, kind) {
+			kind = contract.KindDocument
+		}
+		if slices.Contains(c.Attachments, kind) && (c.MaxAttachment == 0 || a.Size <= c.MaxAttachment) {
+			a.Kind = kind
+			m.Attachments = append(m.Attachments, a)
+			continue
+		}
+		m.Text += "\n" + words.Say(to.language, "%s can't be sent here.", a.Reference())
+	}
+	return m
+}
