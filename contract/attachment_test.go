@@ -31,7 +31,7 @@ func TestAReferenceIsReadAsItIsWritten(t *testing.T) {
 	}
 	for text, want := range map[string]Attachment{
 		"3f2a9c":                  {Kind: KindDocument, Blob: "3f2a9c"},
-		" image 3f2a9c: cat.jpg ": {Kind: KindImage, Blob: "3f2a9c", Name: "cat.jpg"},
+		"image 3f2a9c: cat.jpg\n": {Kind: KindImage, Blob: "3f2a9c", Name: "cat.jpg"},
 		catHash:                   {Kind: KindDocument, Blob: catHash},
 	} {
 		if a, ok := ParseReference(text); !ok || a != want {

@@ -47,7 +47,8 @@ func (a *activation) call(ctx context.Context, r *extensionv1.CallRequest) (*ext
 	result, err := a.run(WithLane(ctx, r.GetLane()), tool, ToolCall{
 		ID: r.GetCallId(), Name: r.GetName(), Arguments: arguments,
 		Session: r.GetSession(), Agent: r.GetAgent(), ReplyTo: r.GetReplyTo(), Channel: r.GetChannel(),
-		Group: r.GetGroup(), Memory: r.GetMemory(), Sender: r.GetSender(), Language: r.GetLanguage(), Thread: r.GetThread(), Input: r.GetInput(),
+		Group: r.GetGroup(), Memory: r.GetMemory(), Sender: r.GetSender(), Language: r.GetLanguage(),
+		Thread: r.GetThread(), Input: r.GetInput(),
 		Principal: contract.PrincipalOf(r.GetPrincipal()), Location: location, Repeat: r.GetRepeat(), Command: r.GetCommand(),
 	})
 	if err != nil {

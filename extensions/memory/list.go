@@ -14,7 +14,8 @@ import (
 
 // headings are the headings of the kinds in lists for people.
 var headings = map[item.Kind]string{
-	item.Preference: words.Sprintf("Preferences"), item.Open: words.Sprintf("Open items"), item.Fact: words.Sprintf("Facts"),
+	item.Preference: words.Sprintf("Preferences"), item.Open: words.Sprintf("Open items"),
+	item.Fact: words.Sprintf("Facts"),
 }
 
 func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {

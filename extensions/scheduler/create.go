@@ -45,7 +45,9 @@ func (s *scheduler) create(ctx context.Context, c sdk.ToolCall, kind string) (sd
 }
 
 // files returns the files of the conversation that references name, for a reminder.
-func (s *scheduler) files(ctx context.Context, topic string, references []string) (all []contract.Attachment, err error) {
+func (s *scheduler) files(
+	ctx context.Context, topic string, references []string,
+) (all []contract.Attachment, err error) {
 	if len(references) > 0 && topic != schedule.TopicNotify {
 		return nil, errors.New("attachments go with a reminder: leave out the topic")
 	}

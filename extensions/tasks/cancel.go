@@ -117,5 +117,6 @@ func (t *tasks) queueRemove(ctx context.Context, call sdk.ToolCall) (sdk.ToolRes
 		return sdk.ToolResult{}, err
 	}
 	c.notifyWaiters(task.Root)
-	return sdk.JSON(cancelled{task.Name, "removed", words.Sprintf("Removed %s from the queue.", task.Name)}, c.effects()...)
+	said := words.Sprintf("Removed %s from the queue.", task.Name)
+	return sdk.JSON(cancelled{task.Name, "removed", said}, c.effects()...)
 }

@@ -62,7 +62,8 @@ func (t *tasks) stopOverdue(root, name, id string) (_ sdk.Effects, settled bool,
 	case task.State == Queued || c.now.Before(task.deadline()):
 		return nil, false, nil
 	}
-	if err := c.stopTask(task, Timeout, words.Sprintf("the task took longer than %v", words.Span(seconds(task.Timeout)))); err != nil {
+	why := words.Sprintf("the task took longer than %v", words.Span(seconds(task.Timeout)))
+	if err := c.stopTask(task, Timeout, why); err != nil {
 		return nil, false, err
 	}
 	return c.effects(), true, nil

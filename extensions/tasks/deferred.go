@@ -50,7 +50,9 @@ func (t *tasks) deferReceive(ctx context.Context, call sdk.ToolCall, me agent, a
 	// A message that arrived since the inbox was read is found by another read
 	// after this commit; later deliveries see the fence.
 	c.effect(sdk.Publish(TopicChanged, changed{Root: me.root, Deferred: true}))
-	out := messages{Messages: []Message{}, Waiting: true, Text: words.Sprintf("Waiting. The next message will be sent here.")}
+	out := messages{
+		Messages: []Message{}, Waiting: true, Text: words.Sprintf("Waiting. The next message will be sent here."),
+	}
 	return sdk.JSON(out, c.effects()...)
 }
 

@@ -33,7 +33,8 @@ var outcomes = map[string]string{
 
 // failures are the error texts for outcomes that came without one.
 var failures = map[string]string{
-	Failed: words.Sprintf("the task failed without a reason"), Timeout: words.Sprintf("the task took too long and was stopped"),
+	Failed:    words.Sprintf("the task failed without a reason"),
+	Timeout:   words.Sprintf("the task took too long and was stopped"),
 	Cancelled: words.Sprintf("the task was cancelled"), Capped: words.Sprintf("too many turns followed from one event"),
 	Interrupted: words.Sprintf("the task failed repeatedly"),
 }

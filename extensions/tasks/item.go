@@ -37,7 +37,9 @@ func (c *change) load(item Item) (Message, error) {
 	}
 	result, err := read[Result](c, resultPrefix+item.Task)
 	if err == nil && result == nil {
-		result = &Result{From: item.From, TaskID: item.Task, Outcome: Interrupted, Error: words.Sprintf("the result was lost")}
+		result = &Result{
+			From: item.From, TaskID: item.Task, Outcome: Interrupted, Error: words.Sprintf("the result was lost"),
+		}
 	}
 	return item.message(result), err
 }

@@ -75,7 +75,9 @@ func (t *tasks) push(ctx context.Context, call sdk.ToolCall) (sdk.ToolResult, er
 		return sdk.ToolResult{}, err
 	}
 	c.notifyWaiters(me.root)
-	out := pushed{Name: name, TaskID: task.ID, State: task.State, Text: words.Sprintf("Queued as %s. /run starts it.", name)}
+	out := pushed{
+		Name: name, TaskID: task.ID, State: task.State, Text: words.Sprintf("Queued as %s. /run starts it.", name),
+	}
 	return sdk.JSON(out, c.effects()...)
 }
 
