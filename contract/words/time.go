@@ -7,13 +7,16 @@ import (
 	"time"
 )
 
-// Span returns a duration for people, exact to the second, which Translate can
-// translate: an hour and a half is "1 h 30 min".
+// Span returns a duration for people, exact to the second or, below one, to the
+// millisecond, which Translate can translate: an hour and a half is "1 h 30 min".
 func Span(d time.Duration) string {
-	d = d.Round(time.Second)
-	if d < time.Second {
+	switch {
+	case d < time.Millisecond:
 		return Sprintf("less than a second")
+	case d < time.Second:
+		return Sprintf("%d ms", d.Milliseconds())
 	}
+	d = d.Round(time.Second)
 	var parts []string
 	for _, unit := range []struct {
 		size  time.Duration

@@ -99,7 +99,7 @@ func (t *tasks) sorted(ctx context.Context, root string) (all []*Task, err error
 	return all, err
 }
 
-func age(now, at time.Time) string { return words.Span(now.Sub(at)) }
+func age(now, at time.Time) string { return words.Span(now.Sub(at).Truncate(time.Second)) }
 
 func (l listed) format(language string) string {
 	say := func(text string, args ...any) string { return words.Say(language, text, args...) }

@@ -78,7 +78,7 @@ func TestModelsThatHangHoldNobodyElse(t *testing.T) {
 		w.telegram.Say(boris, fmt.Sprintf("<m%d>", i))
 		w.told(boris, i+1)
 	}
-	contains(t, "what the one who waited is told", w.told(anna, 1).Text, "Sorry", "did not begin to answer within 10s")
+	contains(t, "what the one who waited is told", w.told(anna, 1).Text, "Sorry", "did not begin to answer within 10 s")
 	w.telegram.Say(anna, "<again>")
 	contains(t, "the next answer", w.told(anna, 2).Text, "<again>")
 	w.settled()

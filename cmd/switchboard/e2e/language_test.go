@@ -67,6 +67,8 @@ func TestRussianPersonReadsNoEnglish(t *testing.T) {
 		case strings.Contains(newest, "чайник") && len(r.Results()) == 0:
 			return openaitest.CallTool("scheduler__schedule_recurring",
 				`{"message": "чайник", "cron": "0 8 * * *", "every_days": 2}`)
+		case strings.Contains(newest, "чайник"):
+			return openaitest.Say("Напомню.")
 		}
 		return openaitest.Say("Хорошо.")
 	})
@@ -101,7 +103,7 @@ func TestRussianPersonReadsNoEnglish(t *testing.T) {
 	asks("у меня аллергия на орехи", "хочет выполнить")
 	asks("/questions", "Открытые вопросы")
 	asks("/deny", "отклонено")
-	asks("напоминай про чайник", "Хорошо.")
+	asks("напоминай про чайник", "Напомню.") // "Хорошо." may still answer what was denied
 	asks("/schedules", "раз в 2 дн.")
 	asks("сломайся", "не принят")
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
@@ -118,7 +119,7 @@ func failTimeout(s *stage, play string, ofPush bool) {
 	}
 }
 
-func seconds(s float64) string { return time.Duration(s * float64(time.Second)).String() }
+func seconds(s float64) string { return words.Span(time.Duration(s * float64(time.Second))) }
 
 func failCancel(s *stage, play string) {
 	s.plays(play, "w", saysHalf(s.never()))
