@@ -185,3 +185,23 @@ func TestRevokingInAGroup(t *testing.T) {
 		h.orchestrator.HearsNothing()
 	})
 }
+
+// The turn of another person in a group goes on when what waits behind it ends.
+func TestRevokingLeavesTheTurnsOfOthersInAGroup(t *testing.T) {
+	withHousehold(t, func(h household) {
+		says := func(person, text string) {
+			h.telegram.Reports(contract.UserMessage{UserID: person, ConversationID: "family", Group: true, Text: text})
+		}
+		says("anna", "first")
+		h.orchestrator.Hears("first").Answers("")
+		h.telegram.ShowsOne("/household")
+		says("anna", "hers")
+		hers := h.orchestrator.Hears("hers")
+		hers.Asks([2]string{"core/list_channels", "{}"}) // the turn has begun
+		says("boris", "mine")
+		h.revokesBoris(&adminv1.RevokeResponse{Turns: 1})
+		hers.Answers("for her")
+		h.telegram.Shows("family: for her")
+		h.orchestrator.HearsNothing()
+	})
+}

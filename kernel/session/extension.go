@@ -114,7 +114,8 @@ func (st *Store) CancelInputs(tx *bus.Tx, s *journal.Session, mine func(*busv1.E
 }
 
 // cancelWaiting ends the waiting inputs of a session that which accepts. It returns
-// those that would have begun a turn, for each of which it published an output.
+// those that would have begun a turn. For each of them it publishes an output, unless a
+// turn is running.
 func (st *Store) cancelWaiting(
 	tx *bus.Tx, s *journal.Session, text string, which func(*busv1.Event) bool,
 ) (dropped []contract.AgentInput, err error) {
@@ -129,12 +130,17 @@ func (st *Store) cancelWaiting(
 		if err := tx.Settle(d, journal.Done, "cancelled before it began"); err != nil {
 			return nil, err
 		}
-		if in := InputOf(events[i]); begins(in) {
-			out := contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}
-			if _, err := st.endAll(tx, s, events[i], out, true); err != nil {
-				return nil, err
-			}
-			dropped = append(dropped, in)
+		in := InputOf(events[i])
+		if !begins(in) {
+			continue
+		}
+		dropped = append(dropped, in)
+		if len(s.Stack) > 0 { // a turn that is not cancelled goes on
+			continue
+		}
+		out := contract.AgentOutput{Outcome: contract.OutcomeCancelled, Text: text}
+		if _, err := st.endAll(tx, s, events[i], out, true); err != nil {
+			return nil, err
 		}
 	}
 	return dropped, nil
