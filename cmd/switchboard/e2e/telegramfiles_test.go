@@ -210,3 +210,41 @@ func TestPhotoIsSentBack(t *testing.T) {
 	}
 	w.settled()
 }
+
+// "Remind me of this" on a photo: the model sees it, and the reminder brings it back, also
+// when the kernel is killed in between.
+func TestReminderBringsThePhotoBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	w.config("channels: {telegram_channel: {allow_from: [\"1001\"]}}\nextensions: {openai: {config: {vision: [test-model]}}}")
+	data := photo(t, 400, 300)
+	in := telegramtest.Incoming{
+		From: telegramtest.User{ID: anna, FirstName: "Anna"}, Text: "remind me of this", Media: "photo",
+		File: &telegramtest.File{Data: data},
+	}
+	w.model.Queue(openaitest.CallTool("scheduler__schedule_once", map[string]any{
+		"message": "frame it", "delay_seconds": 2, "attachments": []string{fmt.Sprintf("%.3x", sha256.Sum256(data))},
+	}), openaitest.Say("I'll remind you."))
+	w.start()
+	w.telegramReady()
+	w.telegram.Inject(in)
+	w.eventually("the answer", func() bool { return strings.Contains(strings.Join(w.texts(anna), "\n"), "I'll remind you.") })
+	if images := w.model.Requests()[0].Images(); len(images) != 1 {
+		t.Errorf("the model sees %d images", len(images))
+	}
+	w.restart()
+	reminders := func() (all []telegramtest.Message) {
+		for _, m := range w.telegram.Messages(anna) {
+			if m.Media != "" {
+				all = append(all, m)
+			}
+		}
+		return all
+	}
+	w.eventually("the reminder", func() bool { return len(reminders()) > 0 })
+	w.settled()
+	all := reminders()
+	if len(all) != 1 || !strings.Contains(all[0].Text, "⏰ frame it") || string(all[0].File.Data) != string(data) {
+		t.Errorf("%d reminders, such as %q", len(all), all[0].Text)
+	}
+}
