@@ -2,6 +2,7 @@ package contract
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"strings"
@@ -42,7 +43,7 @@ func (a Attachment) Reference() string {
 	return fmt.Sprintf("[%s%s%s]", a.Kind, digits, name)
 }
 
-var reference = regexp.MustCompile(`^\[?(?:([a-z_]+) )?([0-9a-f]{6,64})(?:: ?([^\[\]]*))?\]?$`)
+var reference = regexp.MustCompile(`^\[?(?:([a-z_]+) )?([0-9a-f]+)(?:: ?([^\[\]]*))?\]?$`)
 
 // ParseReference reads a reference as Reference writes it, with or without its brackets,
 // or the digits alone. The Blob of the attachment is what there is of its digits; its
@@ -50,7 +51,7 @@ var reference = regexp.MustCompile(`^\[?(?:([a-z_]+) )?([0-9a-f]{6,64})(?:: ?([^
 // a stored file.
 func ParseReference(text string) (a Attachment, ok bool) {
 	m := reference.FindStringSubmatch(strings.TrimSpace(text))
-	if m == nil {
+	if m == nil || len(m[2]) < ReferenceDigits || len(m[2]) > 2*sha256.Size {
 		return a, false
 	}
 	return Attachment{Kind: cmp.Or(m[1], KindDocument), Blob: m[2], Name: strings.TrimSpace(m[3])}, true

@@ -2,8 +2,8 @@ package words
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
+	"unicode"
 )
 
 // Answers to a yes-or-no question.
@@ -20,12 +20,12 @@ var approvals = map[string]string{
 	"please": "", "thanks": "", "thank you": "", "пожалуйста": "", "спасибо": "",
 }
 
-var word = regexp.MustCompile(`[\pL\pN]+`)
-
 // Approval returns Yes or No for a text in any language that has no other words than
 // those for it.
 func Approval(text string) (answer string, ok bool) {
-	words := word.FindAllString(strings.ToLower(text), -1)
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r)
+	})
 	for i := 0; i < len(words); i++ {
 		means, known := approvals[words[i]]
 		if !known && i+1 < len(words) {
