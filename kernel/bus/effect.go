@@ -219,22 +219,15 @@ func (t *Tx) put(e *busv1.Effect) (*busv1.EffectResult, error) {
 	if err := t.expect(p.GetKey(), p.Version); err != nil {
 		return nil, err
 	}
-	version, err := t.putKeeping(p)
+	if err := t.mayUse(p.GetBlobs()); err != nil { // also what only the value before it keeps
+		return nil, err
+	}
+	version, err := t.KVPut(t.Actor.ID, p.GetKey(), p.GetValue())
+	if err == nil {
+		keeper := journal.Keeper{Kind: journal.KeptByValue, Owner: t.Actor.ID, Key: p.GetKey()}
+		err = t.Tx.KeepBlobs(keeper, p.GetBlobs())
+	}
 	return &busv1.EffectResult{Version: version}, err
-}
-
-// putKeeping writes a value. It may keep what the value before it kept.
-func (t *Tx) putKeeping(p *busv1.Put) (version int64, err error) {
-	for _, hash := range p.GetBlobs() {
-		if _, err := FindBlob(t, t.Actor, t.Lease, hash); err != nil {
-			return 0, err
-		}
-	}
-	if version, err = t.KVPut(t.Actor.ID, p.GetKey(), p.GetValue()); err != nil {
-		return 0, err
-	}
-	return version, t.Tx.KeepBlobs(journal.Keeper{Kind: journal.KeptByValue, Owner: t.Actor.ID, Key: p.GetKey()},
-		p.GetBlobs())
 }
 
 func (t *Tx) delete(e *busv1.Effect) (*busv1.EffectResult, error) {
