@@ -91,23 +91,36 @@ func fill(buffer []byte, from io.Reader) (n int, err error) {
 	return n, err
 }
 
-// FindBlob returns a file that GetBlob would read, without its bytes.
-func (k *Kernel) FindBlob(ctx context.Context, name string) (Blob, error) {
+// getBlob asks for a file; the first message is read. It ends with cancel.
+func (k *Kernel) getBlob(
+	ctx context.Context, name string,
+) (b Blob, stream grpc.ServerStreamingClient[kernelv1.GetBlobResponse], cancel context.CancelFunc, err error) {
+	lane := LaneOf(ctx)
 	ctx, client, err := k.blobs(ctx)
 	if err != nil {
-		return Blob{}, err
+		return b, nil, nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := client.Get(ctx, &kernelv1.GetBlobRequest{Hash: name, Lane: LaneOf(ctx)})
+	ctx, cancel = context.WithCancel(ctx)
+	stream, err = client.Get(ctx, &kernelv1.GetBlobRequest{Hash: name, Lane: lane})
+	var first *kernelv1.GetBlobResponse
+	if err == nil {
+		first, err = stream.Recv()
+	}
 	if err != nil {
-		return Blob{}, fmt.Errorf("find file %s: %w", name, contract.FromStatus(err))
+		cancel()
+		return b, nil, nil, contract.FromStatus(err)
 	}
-	r, err := stream.Recv()
+	return Blob{Hash: first.GetBlob().GetHash(), Size: first.GetBlob().GetSize()}, stream, cancel, nil
+}
+
+// FindBlob returns a file that GetBlob would read, without its bytes.
+func (k *Kernel) FindBlob(ctx context.Context, name string) (Blob, error) {
+	b, _, cancel, err := k.getBlob(ctx, name)
 	if err != nil {
-		return Blob{}, fmt.Errorf("find file %s: %w", name, contract.FromStatus(err))
+		return b, fmt.Errorf("find file %s: %w", name, err)
 	}
-	return Blob{Hash: r.GetBlob().GetHash(), Size: r.GetBlob().GetSize()}, nil
+	cancel()
+	return b, nil
 }
 
 // GetBlob writes a stored file to to, and checks its bytes. The file is one that this
@@ -116,17 +129,12 @@ func (k *Kernel) FindBlob(ctx context.Context, name string) (Blob, error) {
 // contract.ReferenceDigits of the hash name it too. Otherwise the error is
 // contract.ErrNotFound.
 func (k *Kernel) GetBlob(ctx context.Context, name string, to io.Writer) (Blob, error) {
-	ctx, client, err := k.blobs(ctx)
+	b, stream, cancel, err := k.getBlob(ctx, name)
 	if err != nil {
-		return Blob{}, err
+		return b, fmt.Errorf("read file %s: %w", name, err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := client.Get(ctx, &kernelv1.GetBlobRequest{Hash: name, Lane: LaneOf(ctx)})
-	if err != nil {
-		return Blob{}, fmt.Errorf("read file %s: %w", name, contract.FromStatus(err))
-	}
-	b, sum := Blob{}, sha256.New()
+	sum := sha256.New()
 	for {
 		r, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -134,9 +142,6 @@ func (k *Kernel) GetBlob(ctx context.Context, name string, to io.Writer) (Blob, 
 		}
 		if err != nil {
 			return b, fmt.Errorf("read file %s: %w", name, contract.FromStatus(err))
-		}
-		if r.GetBlob() != nil {
-			b = Blob{Hash: r.GetBlob().GetHash(), Size: r.GetBlob().GetSize()}
 		}
 		sum.Write(r.GetData())
 		if _, err := to.Write(r.GetData()); err != nil {
