@@ -47,14 +47,14 @@ var reference = regexp.MustCompile(`^\[?(?:([a-z_]+) )?([0-9a-f]+)(?:: ?([^\[\]]
 
 // ParseReference reads a reference as Reference writes it, with or without its brackets,
 // or the digits alone. The Blob of the attachment is what there is of its digits; its
-// kind is KindDocument if the text has none. ok is false if the text is no reference to
-// a stored file.
-func ParseReference(text string) (a Attachment, ok bool) {
+// kind is KindDocument if the text has none. A text that is no reference to a stored file
+// is an error, for the model or the person who wrote it.
+func ParseReference(text string) (a Attachment, err error) {
 	m := reference.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil || len(m[2]) < ReferenceDigits || len(m[2]) > 2*sha256.Size {
-		return a, false
+		return a, fmt.Errorf("%q is no file: write it as in the conversation, such as [image 3f2a9c: cat.jpg]", text)
 	}
-	return Attachment{Kind: cmp.Or(m[1], KindDocument), Blob: m[2], Name: strings.TrimSpace(m[3])}, true
+	return Attachment{Kind: cmp.Or(m[1], KindDocument), Blob: m[2], Name: strings.TrimSpace(m[3])}, nil
 }
 
 // BlobsOf returns the blobs of attachments, each once, in their order.

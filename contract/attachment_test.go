@@ -21,7 +21,8 @@ func TestAReferenceIsReadAsItIsWritten(t *testing.T) {
 		if got := a.Reference(); got != want {
 			t.Errorf("the reference is %q, want %q", got, want)
 		}
-		back, ok := ParseReference(want)
+		back, err := ParseReference(want)
+		ok := err == nil
 		if ok != (a.Blob != "") {
 			t.Errorf("%q is a reference to a file: %t", want, ok)
 		}
@@ -34,12 +35,12 @@ func TestAReferenceIsReadAsItIsWritten(t *testing.T) {
 		"image 3f2a9c: cat.jpg\n": {Kind: KindImage, Blob: "3f2a9c", Name: "cat.jpg"},
 		catHash:                   {Kind: KindDocument, Blob: catHash},
 	} {
-		if a, ok := ParseReference(text); !ok || a != want {
-			t.Errorf("%q is read as %+v, %t", text, a, ok)
+		if a, err := ParseReference(text); err != nil || a != want {
+			t.Errorf("%q is read as %+v, %v", text, a, err)
 		}
 	}
 	for _, text := range []string{"", "cat.jpg", "3f2a9", "[image]", "3F2A9C", "image", "[image 3f2a9c: a] [b]"} {
-		if a, ok := ParseReference(text); ok {
+		if a, err := ParseReference(text); err == nil {
 			t.Errorf("%q is read as %+v", text, a)
 		}
 	}

@@ -104,9 +104,9 @@ func TestASessionKeepsTheFileOfAResult(t *testing.T) {
 				if err := c.Decode(&args); err != nil {
 					return sdk.ToolResult{}, err
 				}
-				a, ok := contract.ParseReference(args.File)
-				if !ok {
-					return sdk.ToolResult{}, errors.New("no file")
+				a, err := contract.ParseReference(args.File)
+				if err != nil {
+					return sdk.ToolResult{}, err
 				}
 				found, err := k.FindBlob(ctx, a.Blob)
 				if err != nil {

@@ -66,8 +66,8 @@ func parse(c sdk.ToolCall) (a arguments, err error) {
 	if err := c.Decode(&a); err != nil {
 		return a, err
 	}
-	file, ok := contract.ParseReference(a.Reference)
-	if !ok {
+	file, err := contract.ParseReference(a.Reference)
+	if err != nil {
 		return a, fmt.Errorf("%q is no reference: write the digits of the file, such as 3f2a9c", a.Reference)
 	}
 	a.Reference = file.Blob

@@ -14,7 +14,7 @@ func withoutFiles(text string) (rest string, files bool) {
 	rest, _, files = strings.Cut(text, fileNote)
 	var lines []string
 	for line := range strings.Lines(rest) {
-		if _, isFile := contract.ParseReference(line); isFile && strings.HasPrefix(line, "[") {
+		if _, err := contract.ParseReference(line); err == nil && strings.HasPrefix(line, "[") {
 			files = true
 			continue
 		}

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
@@ -52,10 +51,9 @@ func (s *scheduler) files(
 		return nil, errors.New("attachments go with a reminder: leave out the topic")
 	}
 	for _, reference := range references {
-		a, ok := contract.ParseReference(reference)
-		if !ok {
-			return nil, fmt.Errorf("%q is no file: write it as in the conversation, such as [image 3f2a9c: cat.jpg]",
-				reference)
+		a, err := contract.ParseReference(reference)
+		if err != nil {
+			return nil, err
 		}
 		b, err := s.k.FindBlob(ctx, a.Blob)
 		if err != nil {

@@ -110,10 +110,9 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 func (r *running) files(ctx context.Context, references []string) (all []contract.Attachment, err error) {
 	err = r.Bus.View(ctx, func(j journal.Reader) error {
 		for _, reference := range references {
-			a, ok := contract.ParseReference(reference)
-			if !ok {
-				return fmt.Errorf("%w: %q is no file: write it as in the conversation, such as [image 3f2a9c: cat.jpg]",
-					contract.ErrInvalid, reference)
+			a, err := contract.ParseReference(reference)
+			if err != nil {
+				return fmt.Errorf("%w: %w", contract.ErrInvalid, err)
 			}
 			b, err := bus.FindBlob(j, &bus.Actor{ID: r.lease.Agent}, r.lease, a.Blob)
 			if err != nil {
