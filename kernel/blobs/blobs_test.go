@@ -47,6 +47,13 @@ func read(w *kerneltest.World, s *blobs.Store, a *bus.Actor, l *bus.Lease, name 
 	return string(b), err
 }
 
+func sweep(w *kerneltest.World, s *blobs.Store) {
+	w.T.Helper()
+	if err := s.Sweep(w.T.Context()); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
 func naming(topic, hash string) *busv1.Effect {
 	e := kerneltest.Publish(topic, map[string]string{})
 	e.GetPublish().Blobs = []string{hash}
@@ -61,13 +68,7 @@ func TestAFileIsSweptWhenNothingKeepsIt(t *testing.T) {
 		held, named := put(w, s, x.Running(), "held"), put(w, s, x.Running(), "named")
 		x.Must("", naming("x.said", named))
 		w.Wait(blobs.Hold - time.Minute)
-		sweep := func() {
-			t.Helper()
-			if err := s.Sweep(w.T.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		sweep()
+		sweep(w, s)
 		for _, hash := range []string{held, named} {
 			if _, err := read(w, s, x.Running(), nil, hash); err != nil {
 				t.Errorf("within the hour: %v", err)
@@ -75,12 +76,12 @@ func TestAFileIsSweptWhenNothingKeepsIt(t *testing.T) {
 		}
 		w.Wait(2 * time.Minute)
 		release := s.Rest()
-		sweep()
+		sweep(w, s)
 		if _, err := dir.Open(held); err != nil {
 			t.Errorf("a backup is being made: %v", err)
 		}
 		release()
-		sweep()
+		sweep(w, s)
 		if _, err := dir.Open(held); err == nil {
 			t.Error("a file that nothing keeps is still there")
 		}
@@ -92,7 +93,7 @@ func TestAFileIsSweptWhenNothingKeepsIt(t *testing.T) {
 		}
 		x.Must("", kerneltest.Publish("x.said", nil)) // the newest event stays
 		w.Wait(31 * 24 * time.Hour)
-		sweep()
+		sweep(w, s)
 		if _, err := dir.Open(named); err == nil {
 			t.Error("the event is gone, and its file is still there")
 		}
@@ -157,9 +158,7 @@ func TestOnlyThoseWhoWereGivenAFileReadIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Wait(2 * blobs.Hold)
-		if err := s.Sweep(w.T.Context()); err != nil {
-			t.Fatal(err)
-		}
+		sweep(w, s)
 		for _, name := range []string{cat, cat[:6], cat[:20]} {
 			if text, err := read(w, s, orchestrator.Running(), l, name); text != "a cat" || err != nil {
 				t.Errorf("the agent reads %q as %s: %v", text, name, err)
@@ -231,16 +230,12 @@ func TestAValueKeepsItsFile(t *testing.T) {
 		x.Must("", with("one", hash))
 		w.Wait(2 * blobs.Hold)
 		x.Must("", with("two", hash)) // kept by the value that it replaces
-		if err := s.Sweep(w.T.Context()); err != nil {
-			t.Fatal(err)
-		}
+		sweep(w, s)
 		if text, err := read(w, s, x.Running(), nil, hash); text != "kept" || err != nil {
 			t.Errorf("the file is %q, %v", text, err)
 		}
 		x.Must("", with("three"))
-		if err := s.Sweep(w.T.Context()); err != nil {
-			t.Fatal(err)
-		}
+		sweep(w, s)
 		if _, err := dir.Open(hash); err == nil {
 			t.Error("the value is replaced, and its file is still there")
 		}

@@ -48,9 +48,7 @@ func TestAnAgentSendsAFileOfItsConversation(t *testing.T) {
 			result := turn.Calls(turn.Asks([2]string{"core/send_to_channel",
 				`{"channel_id":"` + id + `","text":"look","attachments":["` + reference.Reference() + `"]}`})[0])
 			w.Wait(2 * blobs.Hold)
-			if err := s.Sweep(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			sweep(w, s)
 			d := others[id].Take()
 			l, err := w.Bus.Lease(others[id].Running(), d.GetToken())
 			if err != nil {
@@ -97,9 +95,7 @@ func TestASessionKeepsTheFilesOfAnInput(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Wait(2 * time.Hour)
-		if err := s.Sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		sweep(w, s)
 		if text, err := read(w, s, orchestrator.Running(), l, hash[:8]); text != "drawn" || err != nil {
 			t.Errorf("the agent reads %q, %v", text, err)
 		}

@@ -163,15 +163,22 @@ func TestNothingIsSaidAfterRevoking(t *testing.T) {
 	})
 }
 
+// inAGroup opens a group of Anna and Boris, and returns what says something there.
+func (h household) inAGroup() (says func(person, text string)) {
+	h.T.Helper()
+	says = func(person, text string) {
+		h.telegram.Reports(contract.UserMessage{UserID: person, ConversationID: "family", Group: true, Text: text})
+	}
+	says("anna", "first")
+	h.orchestrator.Hears("first").Answers("")
+	h.telegram.ShowsOne("/household")
+	return says
+}
+
 // In a group only what the person had asked for ends.
 func TestRevokingInAGroup(t *testing.T) {
 	withHousehold(t, func(h household) {
-		says := func(person, text string) {
-			h.telegram.Reports(contract.UserMessage{UserID: person, ConversationID: "family", Group: true, Text: text})
-		}
-		says("anna", "first")
-		h.orchestrator.Hears("first").Answers("")
-		h.telegram.ShowsOne("/household")
+		says := h.inAGroup()
 		says("boris", "mine")
 		his := h.orchestrator.Hears("mine")
 		says("anna", "hers")
@@ -186,15 +193,10 @@ func TestRevokingInAGroup(t *testing.T) {
 	})
 }
 
-// The turn of another person in a group goes on when what waits behind it ends.
+// The turn of another person in a group goes on when what waits after it ends.
 func TestRevokingLeavesTheTurnsOfOthersInAGroup(t *testing.T) {
 	withHousehold(t, func(h household) {
-		says := func(person, text string) {
-			h.telegram.Reports(contract.UserMessage{UserID: person, ConversationID: "family", Group: true, Text: text})
-		}
-		says("anna", "first")
-		h.orchestrator.Hears("first").Answers("")
-		h.telegram.ShowsOne("/household")
+		says := h.inAGroup()
 		says("anna", "hers")
 		hers := h.orchestrator.Hears("hers")
 		hers.Asks([2]string{"core/list_channels", "{}"}) // the turn has begun

@@ -115,7 +115,7 @@ func (d Dir) Each(f func(hash string) error) error {
 		}
 		info, err := entry.Info()
 		if err == nil && time.Since(info.ModTime()) > unfinishedFor {
-			err = os.Remove(path) //nolint:gosec // nobody else writes to the directory
+			err = os.Remove(path) //nolint:gosec // no one else writes to the directory
 		}
 		return ignoreGone(err)
 	})
