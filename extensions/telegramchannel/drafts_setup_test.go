@@ -123,14 +123,14 @@ func (b *bench) start() {
 	}
 	a.api.transport = b.wire
 	a.typing = newTypist(ctx, a.sendTyping)
-	if a.drafts, err = newDrafter(ctx, a, b.Token()); err != nil {
+	if a.drafts, err = newDrafts(ctx, a, b.Token()); err != nil {
 		b.t.Fatal(err)
 	}
 	b.c = &channel{}
 	b.c.active.Store(a)
 	b.end = func() {
 		cancel()
-		a.drafts.stop()
+		a.drafts.Stop()
 		a.typing.stop()
 	}
 }
@@ -185,7 +185,7 @@ func (b *bench) stored() (keys []string) {
 	b.kernel.mu.Lock()
 	defer b.kernel.mu.Unlock()
 	for key := range b.kernel.values {
-		if strings.HasPrefix(key, allDrafts) {
+		if strings.HasPrefix(key, "draft/") {
 			keys = append(keys, key)
 		}
 	}

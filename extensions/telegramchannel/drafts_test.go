@@ -11,6 +11,7 @@ import (
 	tg "github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/draft"
 )
 
 func TestADraftGrowsIntoTheAnswer(t *testing.T) {
@@ -27,7 +28,7 @@ func TestADraftGrowsIntoTheAnswer(t *testing.T) {
 					t.Fatalf("%d states of the draft: %+v", len(seen), seen)
 				}
 				for i, m := range seen {
-					said := strings.TrimSuffix(m.Text, draftMark)
+					said := strings.TrimSuffix(m.Text, draft.Mark)
 					if said == m.Text || !strings.HasPrefix(story, strings.SplitN(said, "Every", 2)[0][:20]) || m.ID != seen[0].ID ||
 						m.Edits != i {
 						t.Errorf("state %d is %+v", i, m)
@@ -107,7 +108,7 @@ func TestQuickOrShortAnswersHaveNoDraft(t *testing.T) {
 			t.Errorf("a short text is shown: %+v", all)
 		}
 		b.c.Draft(b.t.Context(), sdk.Draft{ID: "e2", Conversation: "7", Text: story})
-		time.Sleep(draftDelay / 2)
+		time.Sleep(draft.Delay / 2)
 		b.delivers(sdk.Message{Text: story, Conversation: "7", DraftID: "e2"})
 		time.Sleep(10 * time.Second)
 		if got := b.only(7); got.Edits != 0 {
@@ -378,7 +379,7 @@ func TestUnfinishedMarkdownIsShown(t *testing.T) {
 		if err := c.active.Load().edit(t.Context(), 7, sent.ID, said, entities); err != nil && !isUnchanged(err) {
 			t.Errorf("%q: %v", source[:i], err)
 		}
-		if !strings.HasSuffix(said, draftMark) {
+		if !strings.HasSuffix(said, draft.Mark) {
 			t.Errorf("%q has no mark", said)
 		}
 	}
@@ -481,10 +482,10 @@ func TestOldDraftsAreForgotten(t *testing.T) {
 		if keys := b.stored(); len(keys) != 2 {
 			t.Errorf("after 8 days on record are %q", keys)
 		}
-		if n := len(b.c.active.Load().drafts.byID); n != 2 {
+		if n := b.c.active.Load().drafts.Len(); n != 2 {
 			t.Errorf("%d drafts are remembered", n)
 		}
-		time.Sleep(maxDraftAge)
+		time.Sleep(draft.MaxAge)
 		b.start()
 		if keys := b.stored(); len(keys) != 0 {
 			t.Errorf("after a start on record are %q", keys)
@@ -496,16 +497,16 @@ func TestEndedDraftsAreForgotten(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bench) {
 		drafts := b.c.active.Load().drafts
-		for i := range 3 * maxEnded {
+		for i := range 3 * draft.MaxEnded {
 			id := fmt.Sprint("e", i)
-			drafts.update(sdk.Draft{ID: id}, target{chat: 7})
-			if _, _, err := drafts.finish(b.t.Context(), id); err != nil {
+			drafts.Update(sdk.Draft{ID: id}, target{chat: 7})
+			if _, err := drafts.Finish(b.t.Context(), id); err != nil {
 				t.Fatal(err)
 			}
-			drafts.finalDelivered(id)
-			drafts.finalDelivered(id)
+			drafts.Delivered(id)
+			drafts.Delivered(id)
 		}
-		if n := len(drafts.byID); n != maxEnded {
+		if n := drafts.Len(); n != draft.MaxEnded {
 			t.Errorf("%d drafts are remembered", n)
 		}
 	})

@@ -27,7 +27,7 @@ func (c *channel) Draft(_ context.Context, d sdk.Draft) {
 	if err != nil {
 		return
 	}
-	switch running := a.drafts.update(d, to); { //nolint:contextcheck // a draft outlives this call
+	switch running := a.drafts.Update(d, to); { //nolint:contextcheck // a draft outlives this call
 	case running:
 		a.typing.show(to) //nolint:contextcheck // so does the indicator
 	case d.Done:
@@ -73,18 +73,19 @@ func (c *channel) RemoveDraft(ctx context.Context, d sdk.Draft) error {
 	if to, err := parseTarget(d.Conversation, d.Thread); err == nil {
 		a.typing.hide(to)
 	}
-	where, message, err := a.drafts.finish(ctx, d.ID)
+	shown, err := a.drafts.Finish(ctx, d.ID)
 	if err != nil {
 		return err
 	}
-	if message != 0 {
+	if shown.Message != 0 {
+		where := target{chat: shown.Chat, topic: shown.Topic}
 		if _, err := a.paced(ctx, where, func() (sdk.Receipt, error) {
-			return sdk.Receipt{}, a.remove(ctx, where, message)
+			return sdk.Receipt{}, a.remove(ctx, where, shown.Message)
 		}); err != nil {
 			return err
 		}
 	}
-	if effects := a.drafts.finalDelivered(d.ID); len(effects) > 0 {
+	if effects := a.drafts.Delivered(d.ID); len(effects) > 0 {
 		if _, err := a.kernel.Commit(ctx, effects...); err != nil {
 			return fmt.Errorf("delete draft %s: %w", d.ID, err)
 		}

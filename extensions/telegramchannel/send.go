@@ -39,15 +39,15 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 	if err != nil {
 		return sdk.Receipt{}, sdk.Drop(err.Error())
 	}
-	where, message, err := a.drafts.finish(ctx, m.DraftID)
+	shown, err := a.drafts.Finish(ctx, m.DraftID)
 	if err != nil {
 		return sdk.Receipt{}, err
 	}
 	files, m := withoutFiles(m)
-	hasDraft := message != 0 && where.chat == to.chat
+	hasDraft := shown.Message != 0 && shown.Chat == to.chat
 	text := func() (sdk.Receipt, error) {
 		if hasDraft {
-			if r, err := a.replace(ctx, to, message, m); !errors.Is(err, errDraftGone) {
+			if r, err := a.replace(ctx, to, shown.Message, m); !errors.Is(err, errDraftGone) {
 				return r, err
 			}
 		}
@@ -141,7 +141,7 @@ func (a *activation) receipt(to target, chat int64, message int, draft string) s
 	return sdk.Receipt{
 		ProviderID:   fmt.Sprintf("%d/%d", chat, message),
 		Conversation: to.conversation(), Thread: to.thread(),
-		Effects: a.drafts.finalDelivered(draft),
+		Effects: a.drafts.Delivered(draft),
 	}
 }
 

@@ -61,6 +61,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/draft"
 )
 
 // ID is the extension's id.
@@ -122,7 +123,7 @@ type activation struct {
 	api       *api // nil without a usable token
 	pace      *pacer
 	typing    *typingIndicator
-	drafts    *drafter
+	drafts    *draft.Drafts[target, draftRecord]
 	downloads chan struct{} // a slot for each that runs
 	done      chan struct{} // closed when polling has ended
 }
@@ -143,7 +144,7 @@ func (c *channel) start(ctx context.Context, k kernel, set settings, token strin
 			return err
 		}
 		a.typing = newTypist(ctx, a.sendTyping)
-		if a.drafts, err = newDrafter(ctx, a, token); err != nil {
+		if a.drafts, err = newDrafts(ctx, a, token); err != nil {
 			return err
 		}
 		k.SetReadiness(sdk.Offline, words.Sprintf("connecting to Telegram"))
@@ -151,7 +152,7 @@ func (c *channel) start(ctx context.Context, k kernel, set settings, token strin
 			defer close(a.done)
 			defer a.api.close()
 			defer a.typing.stop()
-			defer a.drafts.stop()
+			defer a.drafts.Stop()
 			a.run(ctx)
 		}()
 	}
