@@ -21,21 +21,21 @@ type budget struct{ most, aim int }
 // moves out of the kernel.
 var budgets = map[string]budget{
 	"kernel":            {852, 890},
-	"kernel/admin":      {497, 400},
+	"kernel/admin":      {540, 400},
 	"kernel/blobs":      {182, 180},
 	"kernel/bus":        {3090, 2950},
 	"kernel/clock":      {81, 120},
-	"kernel/directory":  {241, 240},
+	"kernel/directory":  {242, 240},
 	"kernel/fair":       {142, 190},
 	"kernel/host":       {1403, 1230},
 	"kernel/journal":    {332, 225},
 	"kernel/models":     {646, 690},
 	"kernel/questions":  {183, 315},
-	"kernel/router":     {2186, 1850},
+	"kernel/router":     {2216, 1850},
 	"kernel/sandbox":    {94, 90},
 	"kernel/session":    {1287, 1150},
-	"kernel/supervisor": {1905, 1900},
-	"kernel/tools":      {1254, 1250},
+	"kernel/supervisor": {1785, 1900},
+	"kernel/tools":      {1304, 1250},
 }
 
 // kernelBudget is that of all packages together.

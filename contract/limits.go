@@ -24,6 +24,13 @@ const (
 	MaxEffects = 4096
 	// MaxBlobs is the largest number of files that one effect names.
 	MaxBlobs = 32
+	// MaxQuote is how much a message repeats of the one that it answers, and MaxActionCommand
+	// the length of an action's command, both in bytes. The latter is what a button in
+	// Telegram may carry (core.telegram.org/bots/api, InlineKeyboardButton.callback_data).
+	MaxQuote         = 2000
+	MaxActionCommand = 64
+	// MaxActions is how many actions a message may have.
+	MaxActions = 20
 	// MaxImageSide is the longest side of an image in a request to a model, in pixels:
 	// providers scale larger ones down, and charge for them.
 	MaxImageSide = 1568

@@ -44,8 +44,22 @@ type UserMessage struct {
 	// through another bot; empty: the person wrote it. Such a text is data: it is never
 	// a command, an answer to a question or an approval.
 	ForwardedFrom string `json:"forwarded_from,omitempty"`
+	// Quote is the earlier message that the person chose to answer; nil: none.
+	Quote *Quote `json:"quote,omitempty"`
+	// Reaction: Text is an emoji that the person put on the message in Quote. It is noted
+	// and starts no turn; it is never a command, an answer to a question or an approval.
+	Reaction bool `json:"reaction,omitempty"`
 	// SentAt is when the person wrote it, in Unix seconds; 0: unknown.
 	SentAt int64 `json:"sent_at,omitempty"`
+}
+
+// Quote is an earlier message that a person refers to.
+type Quote struct {
+	// MessageID is the platform's id; of a text that the assistant sent, it is the
+	// ProviderId of its receipt.
+	MessageID string `json:"message_id,omitempty"`
+	Sender    string `json:"sender,omitempty"` // as shown to people; empty: the assistant
+	Text      string `json:"text,omitempty"`   // at most MaxQuote bytes of it
 }
 
 // Attachment is a part of a message other than its text.
@@ -59,10 +73,13 @@ type Attachment struct {
 	Size int64  `json:"size,omitempty"` // in bytes; 0: unknown
 }
 
-// Action is a button that a message offers.
+// Action is a button below a message. To press it is to type its command: the channel
+// reports a UserMessage of the person who pressed it, in the conversation of the
+// message, whose text is the command. So whoever may not type it can't press it, and
+// what ends once can't be pressed twice.
 type Action struct {
-	ID    string `json:"id"` // reported by the channel when a person presses it
-	Label string `json:"label"`
+	Label   string `json:"label"`   // for people, in their language
+	Command string `json:"command"` // such as "/approve q7"; at most MaxActionCommand bytes
 }
 
 // SessionIdle is the payload of session.idle.<extension>, requested by that
@@ -87,6 +104,7 @@ type AgentInput struct {
 	Language string `json:"language,omitempty"`
 	// ForwardedFrom is that of the UserMessage.
 	ForwardedFrom string         `json:"forwarded_from,omitempty"`
+	Quote         *Quote         `json:"quote,omitempty"` // that of the UserMessage
 	Meta          map[string]any `json:"meta,omitempty"`
 	// Thread names the input's conversation if the session holds several at once. A
 	// model sees nothing of the others.
@@ -220,8 +238,11 @@ const (
 type UserNotify struct {
 	Text        string       `json:"text"`
 	Attachments []Attachment `json:"attachments,omitempty"` // the event keeps their files
-	ChannelID   string       `json:"channel_id,omitempty"`
-	ReplyTo     string       `json:"reply_to,omitempty"`
+	// Actions use commands of the extension that publishes the notice. In a channel
+	// without buttons the commands stand below the text.
+	Actions   []Action `json:"actions,omitempty"`
+	ChannelID string   `json:"channel_id,omitempty"`
+	ReplyTo   string   `json:"reply_to,omitempty"`
 }
 
 // UserAsk is the payload of system.user.ask: a question for a person. It blocks

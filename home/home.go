@@ -134,7 +134,7 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	i.Kernel, err = kernel.Open(ctx, kernel.Options{
 		Store: store, Files: blobfiles.Dir(o.Home.Files()), RunDir: o.Home.RuntimeDir(),
 		Extensions: specs, Settings: i.files.settings(first),
-		Log: i.log, ExtensionLog: i.logs.extension, Processes: processes, Guard: limits.Guard,
+		Log: i.log, Output: i.logs.output, Processes: processes, Guard: limits.Guard,
 		Admin: kernel.AdminOptions{Token: token, Installation: described{i}},
 	})
 	return i, withBackups(o.Home, err)

@@ -29,7 +29,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -66,8 +65,9 @@ type Options struct {
 	Extensions []Spec // see Apply
 	Settings   Settings
 	Log        hclog.Logger // nil: nothing is logged
-	// ExtensionLog returns where the log lines of an extension go; nil: nowhere.
-	ExtensionLog func(id string) io.Writer
+	// Output returns what takes the output of a process that serves extensions; nil:
+	// nothing does.
+	Output func(ids []string) supervisor.Output
 	// Changed, if set, is called after each change of an extension's state or readiness.
 	// Calls for one extension never overlap. It must not call Apply.
 	Changed func(supervisor.Status)
@@ -183,7 +183,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 func (k *Kernel) launch(p *plan) (err error) {
 	k.super, err = supervisor.New(supervisor.Options{
 		Observer: observer{k}, Log: k.log.Named("supervisor"), RunDir: filepath.Join(k.options.RunDir, "x"),
-		LogSink: k.options.ExtensionLog, Processes: k.options.Processes, Guard: k.options.Guard,
+		Output: k.options.Output, Processes: k.options.Processes, Guard: k.options.Guard,
 	})
 	if err != nil {
 		return err

@@ -104,6 +104,7 @@ type Channel struct {
 	Formats   []string      `yaml:"formats" enum:"text|markdown|html" unique:"-"`
 	Dedupe    time.Duration `yaml:"dedupe" min:"0s"` // how long a repeated message id is suppressed
 	Drafts    bool          `yaml:"drafts"`          // can show text while it is written
+	Actions   bool          `yaml:"actions"`         // shows buttons below a message
 	Local     bool          `yaml:"local"`           // only the owner can reach it; built-ins only
 	// Attachments are the kinds of files that it sends; others are named in the text.
 	Attachments   []string         `yaml:"attachments" enum:"image|audio|voice|video|document|sticker" unique:"-"`

@@ -35,7 +35,7 @@ func (m *Manifest) provides() kernel.Provides {
 	}
 	if c := m.Provides.Channel; c != nil {
 		p.Channel = &kernel.Channel{
-			MaxLength: c.MaxLength, Formats: c.Formats, Dedupe: c.Dedupe, Drafts: c.Drafts, Local: c.Local,
+			MaxLength: c.MaxLength, Formats: c.Formats, Dedupe: c.Dedupe, Drafts: c.Drafts, Actions: c.Actions, Local: c.Local,
 			Attachments: c.Attachments, MaxAttachment: int64(c.MaxAttachment),
 		}
 	}

@@ -54,7 +54,10 @@ type Message struct {
 	Repeat       bool                  // an earlier attempt may have been sent
 	Session      string                // the session that sent it; may be empty
 	Attachments  []contract.Attachment // to send with the text; see Kernel.GetBlob
-	Notice       bool                  // not an answer but a reminder or a message from elsewhere
+	// Actions are buttons to show below the message, for channels whose manifest declares
+	// them; see contract.Action.
+	Actions []contract.Action
+	Notice  bool // not an answer but a reminder or a message from elsewhere
 }
 
 // Receipt is the platform's answer to a message.

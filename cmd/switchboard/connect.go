@@ -231,6 +231,14 @@ func pairingCodes(ctx context.Context, k *admin.Client) (out []string, err error
 	return out, err
 }
 
+func approvedTools(ctx context.Context, k *admin.Client) (out []string, err error) {
+	all, err := k.Approvals(ctx, &adminv1.ApprovalsRequest{})
+	for _, a := range all.GetApprovals() {
+		out = append(out, a.GetTool()+"\tfor "+a.GetAgent())
+	}
+	return out, err
+}
+
 func groupIDs(ctx context.Context, k *admin.Client) (out []string, err error) {
 	all, err := k.People(ctx, &adminv1.PeopleRequest{})
 	for _, g := range all.GetGroups() {

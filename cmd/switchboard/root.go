@@ -53,7 +53,8 @@ func newRootCommand() *cobra.Command {
 		}
 	}
 	add("main", newSetupCommand(), newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
-	add("manage", newChannelsCommand(), newPairingCommand(), newGroupsCommand(), newAgentsCommand(), newModelsCommand(),
+	add("manage", newChannelsCommand(), newPairingCommand(), newGroupsCommand(), newApprovalsCommand(),
+		newAgentsCommand(), newModelsCommand(),
 		newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(),
 		newMemoryCommand(),
 		newConfigCommand(), newServiceCommand(), newBackupCommand())

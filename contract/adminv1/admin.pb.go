@@ -38,6 +38,268 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type ApprovalsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApprovalsRequest) Reset() {
+	*x = ApprovalsRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApprovalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApprovalsRequest) ProtoMessage() {}
+
+func (x *ApprovalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApprovalsRequest.ProtoReflect.Descriptor instead.
+func (*ApprovalsRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{0}
+}
+
+type ApprovalsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Approvals     []*Approval            `protobuf:"bytes,1,rep,name=approvals,proto3" json:"approvals,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApprovalsResponse) Reset() {
+	*x = ApprovalsResponse{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApprovalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApprovalsResponse) ProtoMessage() {}
+
+func (x *ApprovalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApprovalsResponse.ProtoReflect.Descriptor instead.
+func (*ApprovalsResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ApprovalsResponse) GetApprovals() []*Approval {
+	if x != nil {
+		return x.Approvals
+	}
+	return nil
+}
+
+// Approval lets an agent call a tool that needs approval without asking.
+type Approval struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	Tool          string                 `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
+	Channel       string                 `protobuf:"bytes,3,opt,name=channel,proto3" json:"channel,omitempty"`           // of the conversation that it is for; empty: all but groups that others read
+	Conversation  string                 `protobuf:"bytes,4,opt,name=conversation,proto3" json:"conversation,omitempty"` // the channel's own address
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`                     // who gave it, as shown to people
+	AtUs          int64                  `protobuf:"varint,6,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Approval) Reset() {
+	*x = Approval{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Approval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Approval) ProtoMessage() {}
+
+func (x *Approval) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Approval.ProtoReflect.Descriptor instead.
+func (*Approval) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Approval) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *Approval) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *Approval) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *Approval) GetConversation() string {
+	if x != nil {
+		return x.Conversation
+	}
+	return ""
+}
+
+func (x *Approval) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Approval) GetAtUs() int64 {
+	if x != nil {
+		return x.AtUs
+	}
+	return 0
+}
+
+// RevokeApprovalsRequest names approvals by what is given of them; all empty: none.
+type RevokeApprovalsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	Tool          string                 `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeApprovalsRequest) Reset() {
+	*x = RevokeApprovalsRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeApprovalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeApprovalsRequest) ProtoMessage() {}
+
+func (x *RevokeApprovalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeApprovalsRequest.ProtoReflect.Descriptor instead.
+func (*RevokeApprovalsRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RevokeApprovalsRequest) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *RevokeApprovalsRequest) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+type RevokeApprovalsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revoked       int32                  `protobuf:"varint,1,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeApprovalsResponse) Reset() {
+	*x = RevokeApprovalsResponse{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeApprovalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeApprovalsResponse) ProtoMessage() {}
+
+func (x *RevokeApprovalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeApprovalsResponse.ProtoReflect.Descriptor instead.
+func (*RevokeApprovalsResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RevokeApprovalsResponse) GetRevoked() int32 {
+	if x != nil {
+		return x.Revoked
+	}
+	return 0
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -46,7 +308,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[0]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -58,7 +320,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[0]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -71,7 +333,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{0}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 type Status struct {
@@ -97,7 +359,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[1]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -109,7 +371,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[1]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -122,7 +384,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{1}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Status) GetVersion() string {
@@ -238,7 +500,7 @@ type Subscription struct {
 
 func (x *Subscription) Reset() {
 	*x = Subscription{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[2]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -250,7 +512,7 @@ func (x *Subscription) String() string {
 func (*Subscription) ProtoMessage() {}
 
 func (x *Subscription) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[2]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -263,7 +525,7 @@ func (x *Subscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
 func (*Subscription) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Subscription) GetExtension() string {
@@ -316,7 +578,7 @@ type ExtensionsRequest struct {
 
 func (x *ExtensionsRequest) Reset() {
 	*x = ExtensionsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[3]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +590,7 @@ func (x *ExtensionsRequest) String() string {
 func (*ExtensionsRequest) ProtoMessage() {}
 
 func (x *ExtensionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[3]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +603,7 @@ func (x *ExtensionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtensionsRequest.ProtoReflect.Descriptor instead.
 func (*ExtensionsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 type ExtensionsResponse struct {
@@ -353,7 +615,7 @@ type ExtensionsResponse struct {
 
 func (x *ExtensionsResponse) Reset() {
 	*x = ExtensionsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[4]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -365,7 +627,7 @@ func (x *ExtensionsResponse) String() string {
 func (*ExtensionsResponse) ProtoMessage() {}
 
 func (x *ExtensionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[4]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -378,7 +640,7 @@ func (x *ExtensionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtensionsResponse.ProtoReflect.Descriptor instead.
 func (*ExtensionsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExtensionsResponse) GetExtensions() []*Extension {
@@ -415,7 +677,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -427,7 +689,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -440,7 +702,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Extension) GetId() string {
@@ -575,7 +837,7 @@ type Sandbox struct {
 
 func (x *Sandbox) Reset() {
 	*x = Sandbox{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +849,7 @@ func (x *Sandbox) String() string {
 func (*Sandbox) ProtoMessage() {}
 
 func (x *Sandbox) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +862,7 @@ func (x *Sandbox) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sandbox.ProtoReflect.Descriptor instead.
 func (*Sandbox) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Sandbox) GetLevel() string {
@@ -639,7 +901,7 @@ type DirectoryRequest struct {
 
 func (x *DirectoryRequest) Reset() {
 	*x = DirectoryRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +913,7 @@ func (x *DirectoryRequest) String() string {
 func (*DirectoryRequest) ProtoMessage() {}
 
 func (x *DirectoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +926,7 @@ func (x *DirectoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectoryRequest.ProtoReflect.Descriptor instead.
 func (*DirectoryRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 type DirectoryResponse struct {
@@ -680,7 +942,7 @@ type DirectoryResponse struct {
 
 func (x *DirectoryResponse) Reset() {
 	*x = DirectoryResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +954,7 @@ func (x *DirectoryResponse) String() string {
 func (*DirectoryResponse) ProtoMessage() {}
 
 func (x *DirectoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +967,7 @@ func (x *DirectoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectoryResponse.ProtoReflect.Descriptor instead.
 func (*DirectoryResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DirectoryResponse) GetChannels() []*Channel {
@@ -757,7 +1019,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +1031,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +1044,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Channel) GetId() string {
@@ -842,7 +1104,7 @@ type Agent struct {
 
 func (x *Agent) Reset() {
 	*x = Agent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +1116,7 @@ func (x *Agent) String() string {
 func (*Agent) ProtoMessage() {}
 
 func (x *Agent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +1129,7 @@ func (x *Agent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agent.ProtoReflect.Descriptor instead.
 func (*Agent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Agent) GetId() string {
@@ -927,7 +1189,7 @@ type PeopleRequest struct {
 
 func (x *PeopleRequest) Reset() {
 	*x = PeopleRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -939,7 +1201,7 @@ func (x *PeopleRequest) String() string {
 func (*PeopleRequest) ProtoMessage() {}
 
 func (x *PeopleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -952,7 +1214,7 @@ func (x *PeopleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeopleRequest.ProtoReflect.Descriptor instead.
 func (*PeopleRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 type PeopleResponse struct {
@@ -966,7 +1228,7 @@ type PeopleResponse struct {
 
 func (x *PeopleResponse) Reset() {
 	*x = PeopleResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1240,7 @@ func (x *PeopleResponse) String() string {
 func (*PeopleResponse) ProtoMessage() {}
 
 func (x *PeopleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1253,7 @@ func (x *PeopleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeopleResponse.ProtoReflect.Descriptor instead.
 func (*PeopleResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PeopleResponse) GetApproved() []*Person {
@@ -1029,7 +1291,7 @@ type Person struct {
 
 func (x *Person) Reset() {
 	*x = Person{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1303,7 @@ func (x *Person) String() string {
 func (*Person) ProtoMessage() {}
 
 func (x *Person) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1316,7 @@ func (x *Person) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Person.ProtoReflect.Descriptor instead.
 func (*Person) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Person) GetChannel() string {
@@ -1106,7 +1368,7 @@ type Pairing struct {
 
 func (x *Pairing) Reset() {
 	*x = Pairing{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1380,7 @@ func (x *Pairing) String() string {
 func (*Pairing) ProtoMessage() {}
 
 func (x *Pairing) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1393,7 @@ func (x *Pairing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pairing.ProtoReflect.Descriptor instead.
 func (*Pairing) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Pairing) GetCode() string {
@@ -1184,7 +1446,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1196,7 +1458,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1209,7 +1471,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Group) GetId() string {
@@ -1269,7 +1531,7 @@ type EventsRequest struct {
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1543,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1556,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EventsRequest) GetIds() []string {
@@ -1381,7 +1643,7 @@ type DeliveriesRequest struct {
 
 func (x *DeliveriesRequest) Reset() {
 	*x = DeliveriesRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1393,7 +1655,7 @@ func (x *DeliveriesRequest) String() string {
 func (*DeliveriesRequest) ProtoMessage() {}
 
 func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1406,7 +1668,7 @@ func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*DeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeliveriesRequest) GetEvents() []string {
@@ -1463,7 +1725,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1737,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1750,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Delivery) GetEvent() string {
@@ -1575,7 +1837,7 @@ type SessionsRequest struct {
 
 func (x *SessionsRequest) Reset() {
 	*x = SessionsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1849,7 @@ func (x *SessionsRequest) String() string {
 func (*SessionsRequest) ProtoMessage() {}
 
 func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1862,7 @@ func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsRequest.ProtoReflect.Descriptor instead.
 func (*SessionsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SessionsRequest) GetIds() []string {
@@ -1657,7 +1919,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1669,7 +1931,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1682,7 +1944,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Session) GetId() string {
@@ -1816,7 +2078,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +2090,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +2103,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HistoryRequest) GetSession() string {
@@ -1881,7 +2143,7 @@ type TurnsRequest struct {
 
 func (x *TurnsRequest) Reset() {
 	*x = TurnsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2155,7 @@ func (x *TurnsRequest) String() string {
 func (*TurnsRequest) ProtoMessage() {}
 
 func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2168,7 @@ func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnsRequest.ProtoReflect.Descriptor instead.
 func (*TurnsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TurnsRequest) GetIds() []int64 {
@@ -1930,7 +2192,7 @@ type Turn struct {
 
 func (x *Turn) Reset() {
 	*x = Turn{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2204,7 @@ func (x *Turn) String() string {
 func (*Turn) ProtoMessage() {}
 
 func (x *Turn) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2217,7 @@ func (x *Turn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turn.ProtoReflect.Descriptor instead.
 func (*Turn) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Turn) GetId() int64 {
@@ -2009,7 +2271,7 @@ type CallsRequest struct {
 
 func (x *CallsRequest) Reset() {
 	*x = CallsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2283,7 @@ func (x *CallsRequest) String() string {
 func (*CallsRequest) ProtoMessage() {}
 
 func (x *CallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2296,7 @@ func (x *CallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallsRequest.ProtoReflect.Descriptor instead.
 func (*CallsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CallsRequest) GetIds() []string {
@@ -2063,7 +2325,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2075,7 +2337,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2088,7 +2350,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Call) GetId() string {
@@ -2170,7 +2432,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2182,7 +2444,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2195,7 +2457,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UsageRequest) GetDays() int32 {
@@ -2216,7 +2478,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2228,7 +2490,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2241,7 +2503,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UsageResponse) GetRows() []*Usage {
@@ -2284,7 +2546,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2558,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2571,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Usage) GetDay() string {
@@ -2391,7 +2653,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2403,7 +2665,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2416,7 +2678,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RestartRequest) GetId() string {
@@ -2435,7 +2697,7 @@ type RestartResponse struct {
 
 func (x *RestartResponse) Reset() {
 	*x = RestartResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2709,7 @@ func (x *RestartResponse) String() string {
 func (*RestartResponse) ProtoMessage() {}
 
 func (x *RestartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2722,7 @@ func (x *RestartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartResponse.ProtoReflect.Descriptor instead.
 func (*RestartResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RestartResponse) GetRestarted() []string {
@@ -2480,7 +2742,7 @@ type SendRequest struct {
 
 func (x *SendRequest) Reset() {
 	*x = SendRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2492,7 +2754,7 @@ func (x *SendRequest) String() string {
 func (*SendRequest) ProtoMessage() {}
 
 func (x *SendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2505,7 +2767,7 @@ func (x *SendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendRequest.ProtoReflect.Descriptor instead.
 func (*SendRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SendRequest) GetChannel() string {
@@ -2535,7 +2797,7 @@ type Sent struct {
 
 func (x *Sent) Reset() {
 	*x = Sent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +2809,7 @@ func (x *Sent) String() string {
 func (*Sent) ProtoMessage() {}
 
 func (x *Sent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +2822,7 @@ func (x *Sent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sent.ProtoReflect.Descriptor instead.
 func (*Sent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Sent) GetStatus() string {
@@ -2607,7 +2869,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2619,7 +2881,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2632,7 +2894,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ApproveRequest) GetCode() string {
@@ -2652,7 +2914,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2664,7 +2926,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2677,7 +2939,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RevokeRequest) GetChannel() string {
@@ -2710,7 +2972,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +2984,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2997,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RevokeResponse) GetTurns() int32 {
@@ -2782,7 +3044,7 @@ type ClearPairingsRequest struct {
 
 func (x *ClearPairingsRequest) Reset() {
 	*x = ClearPairingsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2794,7 +3056,7 @@ func (x *ClearPairingsRequest) String() string {
 func (*ClearPairingsRequest) ProtoMessage() {}
 
 func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2807,7 +3069,7 @@ func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsRequest.ProtoReflect.Descriptor instead.
 func (*ClearPairingsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ClearPairingsRequest) GetChannel() string {
@@ -2826,7 +3088,7 @@ type ClearPairingsResponse struct {
 
 func (x *ClearPairingsResponse) Reset() {
 	*x = ClearPairingsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2838,7 +3100,7 @@ func (x *ClearPairingsResponse) String() string {
 func (*ClearPairingsResponse) ProtoMessage() {}
 
 func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2851,7 +3113,7 @@ func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsResponse.ProtoReflect.Descriptor instead.
 func (*ClearPairingsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ClearPairingsResponse) GetCleared() int32 {
@@ -2871,7 +3133,7 @@ type SetHouseholdRequest struct {
 
 func (x *SetHouseholdRequest) Reset() {
 	*x = SetHouseholdRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +3145,7 @@ func (x *SetHouseholdRequest) String() string {
 func (*SetHouseholdRequest) ProtoMessage() {}
 
 func (x *SetHouseholdRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +3158,7 @@ func (x *SetHouseholdRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetHouseholdRequest.ProtoReflect.Descriptor instead.
 func (*SetHouseholdRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SetHouseholdRequest) GetGroup() string {
@@ -2922,7 +3184,7 @@ type ResubmitRequest struct {
 
 func (x *ResubmitRequest) Reset() {
 	*x = ResubmitRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2934,7 +3196,7 @@ func (x *ResubmitRequest) String() string {
 func (*ResubmitRequest) ProtoMessage() {}
 
 func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2947,7 +3209,7 @@ func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitRequest.ProtoReflect.Descriptor instead.
 func (*ResubmitRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ResubmitRequest) GetEvent() string {
@@ -2966,7 +3228,7 @@ type ResubmitResponse struct {
 
 func (x *ResubmitResponse) Reset() {
 	*x = ResubmitResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2978,7 +3240,7 @@ func (x *ResubmitResponse) String() string {
 func (*ResubmitResponse) ProtoMessage() {}
 
 func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2991,7 +3253,7 @@ func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitResponse.ProtoReflect.Descriptor instead.
 func (*ResubmitResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ResubmitResponse) GetDeliveries() int32 {
@@ -3010,7 +3272,7 @@ type DeleteSessionRequest struct {
 
 func (x *DeleteSessionRequest) Reset() {
 	*x = DeleteSessionRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3284,7 @@ func (x *DeleteSessionRequest) String() string {
 func (*DeleteSessionRequest) ProtoMessage() {}
 
 func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3297,7 @@ func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DeleteSessionRequest) GetId() string {
@@ -3053,7 +3315,7 @@ type DeleteSessionResponse struct {
 
 func (x *DeleteSessionResponse) Reset() {
 	*x = DeleteSessionResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3065,7 +3327,7 @@ func (x *DeleteSessionResponse) String() string {
 func (*DeleteSessionResponse) ProtoMessage() {}
 
 func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3078,7 +3340,7 @@ func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 type CallToolRequest struct {
@@ -3091,7 +3353,7 @@ type CallToolRequest struct {
 
 func (x *CallToolRequest) Reset() {
 	*x = CallToolRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3365,7 @@ func (x *CallToolRequest) String() string {
 func (*CallToolRequest) ProtoMessage() {}
 
 func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3378,7 @@ func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolRequest.ProtoReflect.Descriptor instead.
 func (*CallToolRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CallToolRequest) GetName() string {
@@ -3143,7 +3405,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3155,7 +3417,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3168,7 +3430,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ToolResult) GetContent() string {
@@ -3195,7 +3457,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3207,7 +3469,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3220,7 +3482,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *BackupRequest) GetFile() string {
@@ -3246,7 +3508,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3258,7 +3520,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3271,7 +3533,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *BackupResponse) GetInfo() []byte {
@@ -3285,7 +3547,22 @@ var File_switchboard_admin_v1_admin_proto protoreflect.FileDescriptor
 
 const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	" switchboard/admin/v1/admin.proto\x12\x14switchboard.admin.v1\x1a\x1cswitchboard/bus/v1/bus.proto\x1a(switchboard/extension/v1/extension.proto\"\x0f\n" +
+	" switchboard/admin/v1/admin.proto\x12\x14switchboard.admin.v1\x1a\x1cswitchboard/bus/v1/bus.proto\x1a(switchboard/extension/v1/extension.proto\"\x12\n" +
+	"\x10ApprovalsRequest\"Q\n" +
+	"\x11ApprovalsResponse\x12<\n" +
+	"\tapprovals\x18\x01 \x03(\v2\x1e.switchboard.admin.v1.ApprovalR\tapprovals\"\x97\x01\n" +
+	"\bApproval\x12\x14\n" +
+	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x12\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x18\n" +
+	"\achannel\x18\x03 \x01(\tR\achannel\x12\"\n" +
+	"\fconversation\x18\x04 \x01(\tR\fconversation\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\x12\x13\n" +
+	"\x05at_us\x18\x06 \x01(\x03R\x04atUs\"B\n" +
+	"\x16RevokeApprovalsRequest\x12\x14\n" +
+	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x12\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\"3\n" +
+	"\x17RevokeApprovalsResponse\x12\x18\n" +
+	"\arevoked\x18\x01 \x01(\x05R\arevoked\"\x0f\n" +
 	"\rStatusRequest\"\x93\x03\n" +
 	"\x06Status\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
@@ -3555,13 +3832,14 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\asecrets\x18\x02 \x01(\bR\asecrets\"$\n" +
 	"\x0eBackupResponse\x12\x12\n" +
-	"\x04info\x18\x01 \x01(\fR\x04info2\x96\a\n" +
+	"\x04info\x18\x01 \x01(\fR\x04info2\xf4\a\n" +
 	"\x04Read\x12K\n" +
 	"\x06Status\x12#.switchboard.admin.v1.StatusRequest\x1a\x1c.switchboard.admin.v1.Status\x12_\n" +
 	"\n" +
 	"Extensions\x12'.switchboard.admin.v1.ExtensionsRequest\x1a(.switchboard.admin.v1.ExtensionsResponse\x12\\\n" +
 	"\tDirectory\x12&.switchboard.admin.v1.DirectoryRequest\x1a'.switchboard.admin.v1.DirectoryResponse\x12S\n" +
-	"\x06People\x12#.switchboard.admin.v1.PeopleRequest\x1a$.switchboard.admin.v1.PeopleResponse\x12J\n" +
+	"\x06People\x12#.switchboard.admin.v1.PeopleRequest\x1a$.switchboard.admin.v1.PeopleResponse\x12\\\n" +
+	"\tApprovals\x12&.switchboard.admin.v1.ApprovalsRequest\x1a'.switchboard.admin.v1.ApprovalsResponse\x12J\n" +
 	"\x06Events\x12#.switchboard.admin.v1.EventsRequest\x1a\x19.switchboard.bus.v1.Event0\x01\x12W\n" +
 	"\n" +
 	"Deliveries\x12'.switchboard.admin.v1.DeliveriesRequest\x1a\x1e.switchboard.admin.v1.Delivery0\x01\x12R\n" +
@@ -3569,14 +3847,15 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\aHistory\x12$.switchboard.admin.v1.HistoryRequest\x1a\x19.switchboard.bus.v1.Entry0\x01\x12I\n" +
 	"\x05Turns\x12\".switchboard.admin.v1.TurnsRequest\x1a\x1a.switchboard.admin.v1.Turn0\x01\x12I\n" +
 	"\x05Calls\x12\".switchboard.admin.v1.CallsRequest\x1a\x1a.switchboard.admin.v1.Call0\x01\x12P\n" +
-	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse2\xfc\x06\n" +
+	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse2\xec\a\n" +
 	"\x06Manage\x12V\n" +
 	"\aRestart\x12$.switchboard.admin.v1.RestartRequest\x1a%.switchboard.admin.v1.RestartResponse\x12E\n" +
 	"\x04Send\x12!.switchboard.admin.v1.SendRequest\x1a\x1a.switchboard.admin.v1.Sent\x12M\n" +
 	"\aApprove\x12$.switchboard.admin.v1.ApproveRequest\x1a\x1c.switchboard.admin.v1.Person\x12S\n" +
 	"\x06Revoke\x12#.switchboard.admin.v1.RevokeRequest\x1a$.switchboard.admin.v1.RevokeResponse\x12h\n" +
 	"\rClearPairings\x12*.switchboard.admin.v1.ClearPairingsRequest\x1a+.switchboard.admin.v1.ClearPairingsResponse\x12V\n" +
-	"\fSetHousehold\x12).switchboard.admin.v1.SetHouseholdRequest\x1a\x1b.switchboard.admin.v1.Group\x12Y\n" +
+	"\fSetHousehold\x12).switchboard.admin.v1.SetHouseholdRequest\x1a\x1b.switchboard.admin.v1.Group\x12n\n" +
+	"\x0fRevokeApprovals\x12,.switchboard.admin.v1.RevokeApprovalsRequest\x1a-.switchboard.admin.v1.RevokeApprovalsResponse\x12Y\n" +
 	"\bResubmit\x12%.switchboard.admin.v1.ResubmitRequest\x1a&.switchboard.admin.v1.ResubmitResponse\x12h\n" +
 	"\rDeleteSession\x12*.switchboard.admin.v1.DeleteSessionRequest\x1a+.switchboard.admin.v1.DeleteSessionResponse\x12S\n" +
 	"\bCallTool\x12%.switchboard.admin.v1.CallToolRequest\x1a .switchboard.admin.v1.ToolResult\x12S\n" +
@@ -3596,123 +3875,133 @@ func file_switchboard_admin_v1_admin_proto_rawDescGZIP() []byte {
 	return file_switchboard_admin_v1_admin_proto_rawDescData
 }
 
-var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_switchboard_admin_v1_admin_proto_goTypes = []any{
-	(*StatusRequest)(nil),         // 0: switchboard.admin.v1.StatusRequest
-	(*Status)(nil),                // 1: switchboard.admin.v1.Status
-	(*Subscription)(nil),          // 2: switchboard.admin.v1.Subscription
-	(*ExtensionsRequest)(nil),     // 3: switchboard.admin.v1.ExtensionsRequest
-	(*ExtensionsResponse)(nil),    // 4: switchboard.admin.v1.ExtensionsResponse
-	(*Extension)(nil),             // 5: switchboard.admin.v1.Extension
-	(*Sandbox)(nil),               // 6: switchboard.admin.v1.Sandbox
-	(*DirectoryRequest)(nil),      // 7: switchboard.admin.v1.DirectoryRequest
-	(*DirectoryResponse)(nil),     // 8: switchboard.admin.v1.DirectoryResponse
-	(*Channel)(nil),               // 9: switchboard.admin.v1.Channel
-	(*Agent)(nil),                 // 10: switchboard.admin.v1.Agent
-	(*PeopleRequest)(nil),         // 11: switchboard.admin.v1.PeopleRequest
-	(*PeopleResponse)(nil),        // 12: switchboard.admin.v1.PeopleResponse
-	(*Person)(nil),                // 13: switchboard.admin.v1.Person
-	(*Pairing)(nil),               // 14: switchboard.admin.v1.Pairing
-	(*Group)(nil),                 // 15: switchboard.admin.v1.Group
-	(*EventsRequest)(nil),         // 16: switchboard.admin.v1.EventsRequest
-	(*DeliveriesRequest)(nil),     // 17: switchboard.admin.v1.DeliveriesRequest
-	(*Delivery)(nil),              // 18: switchboard.admin.v1.Delivery
-	(*SessionsRequest)(nil),       // 19: switchboard.admin.v1.SessionsRequest
-	(*Session)(nil),               // 20: switchboard.admin.v1.Session
-	(*HistoryRequest)(nil),        // 21: switchboard.admin.v1.HistoryRequest
-	(*TurnsRequest)(nil),          // 22: switchboard.admin.v1.TurnsRequest
-	(*Turn)(nil),                  // 23: switchboard.admin.v1.Turn
-	(*CallsRequest)(nil),          // 24: switchboard.admin.v1.CallsRequest
-	(*Call)(nil),                  // 25: switchboard.admin.v1.Call
-	(*UsageRequest)(nil),          // 26: switchboard.admin.v1.UsageRequest
-	(*UsageResponse)(nil),         // 27: switchboard.admin.v1.UsageResponse
-	(*Usage)(nil),                 // 28: switchboard.admin.v1.Usage
-	(*RestartRequest)(nil),        // 29: switchboard.admin.v1.RestartRequest
-	(*RestartResponse)(nil),       // 30: switchboard.admin.v1.RestartResponse
-	(*SendRequest)(nil),           // 31: switchboard.admin.v1.SendRequest
-	(*Sent)(nil),                  // 32: switchboard.admin.v1.Sent
-	(*ApproveRequest)(nil),        // 33: switchboard.admin.v1.ApproveRequest
-	(*RevokeRequest)(nil),         // 34: switchboard.admin.v1.RevokeRequest
-	(*RevokeResponse)(nil),        // 35: switchboard.admin.v1.RevokeResponse
-	(*ClearPairingsRequest)(nil),  // 36: switchboard.admin.v1.ClearPairingsRequest
-	(*ClearPairingsResponse)(nil), // 37: switchboard.admin.v1.ClearPairingsResponse
-	(*SetHouseholdRequest)(nil),   // 38: switchboard.admin.v1.SetHouseholdRequest
-	(*ResubmitRequest)(nil),       // 39: switchboard.admin.v1.ResubmitRequest
-	(*ResubmitResponse)(nil),      // 40: switchboard.admin.v1.ResubmitResponse
-	(*DeleteSessionRequest)(nil),  // 41: switchboard.admin.v1.DeleteSessionRequest
-	(*DeleteSessionResponse)(nil), // 42: switchboard.admin.v1.DeleteSessionResponse
-	(*CallToolRequest)(nil),       // 43: switchboard.admin.v1.CallToolRequest
-	(*ToolResult)(nil),            // 44: switchboard.admin.v1.ToolResult
-	(*BackupRequest)(nil),         // 45: switchboard.admin.v1.BackupRequest
-	(*BackupResponse)(nil),        // 46: switchboard.admin.v1.BackupResponse
-	nil,                           // 47: switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	nil,                           // 48: switchboard.admin.v1.Usage.CostsEntry
-	(*extensionv1.Readiness)(nil), // 49: switchboard.extension.v1.Readiness
-	(*extensionv1.AgentSpec)(nil), // 50: switchboard.extension.v1.AgentSpec
-	(*busv1.Event)(nil),           // 51: switchboard.bus.v1.Event
-	(*busv1.Entry)(nil),           // 52: switchboard.bus.v1.Entry
+	(*ApprovalsRequest)(nil),        // 0: switchboard.admin.v1.ApprovalsRequest
+	(*ApprovalsResponse)(nil),       // 1: switchboard.admin.v1.ApprovalsResponse
+	(*Approval)(nil),                // 2: switchboard.admin.v1.Approval
+	(*RevokeApprovalsRequest)(nil),  // 3: switchboard.admin.v1.RevokeApprovalsRequest
+	(*RevokeApprovalsResponse)(nil), // 4: switchboard.admin.v1.RevokeApprovalsResponse
+	(*StatusRequest)(nil),           // 5: switchboard.admin.v1.StatusRequest
+	(*Status)(nil),                  // 6: switchboard.admin.v1.Status
+	(*Subscription)(nil),            // 7: switchboard.admin.v1.Subscription
+	(*ExtensionsRequest)(nil),       // 8: switchboard.admin.v1.ExtensionsRequest
+	(*ExtensionsResponse)(nil),      // 9: switchboard.admin.v1.ExtensionsResponse
+	(*Extension)(nil),               // 10: switchboard.admin.v1.Extension
+	(*Sandbox)(nil),                 // 11: switchboard.admin.v1.Sandbox
+	(*DirectoryRequest)(nil),        // 12: switchboard.admin.v1.DirectoryRequest
+	(*DirectoryResponse)(nil),       // 13: switchboard.admin.v1.DirectoryResponse
+	(*Channel)(nil),                 // 14: switchboard.admin.v1.Channel
+	(*Agent)(nil),                   // 15: switchboard.admin.v1.Agent
+	(*PeopleRequest)(nil),           // 16: switchboard.admin.v1.PeopleRequest
+	(*PeopleResponse)(nil),          // 17: switchboard.admin.v1.PeopleResponse
+	(*Person)(nil),                  // 18: switchboard.admin.v1.Person
+	(*Pairing)(nil),                 // 19: switchboard.admin.v1.Pairing
+	(*Group)(nil),                   // 20: switchboard.admin.v1.Group
+	(*EventsRequest)(nil),           // 21: switchboard.admin.v1.EventsRequest
+	(*DeliveriesRequest)(nil),       // 22: switchboard.admin.v1.DeliveriesRequest
+	(*Delivery)(nil),                // 23: switchboard.admin.v1.Delivery
+	(*SessionsRequest)(nil),         // 24: switchboard.admin.v1.SessionsRequest
+	(*Session)(nil),                 // 25: switchboard.admin.v1.Session
+	(*HistoryRequest)(nil),          // 26: switchboard.admin.v1.HistoryRequest
+	(*TurnsRequest)(nil),            // 27: switchboard.admin.v1.TurnsRequest
+	(*Turn)(nil),                    // 28: switchboard.admin.v1.Turn
+	(*CallsRequest)(nil),            // 29: switchboard.admin.v1.CallsRequest
+	(*Call)(nil),                    // 30: switchboard.admin.v1.Call
+	(*UsageRequest)(nil),            // 31: switchboard.admin.v1.UsageRequest
+	(*UsageResponse)(nil),           // 32: switchboard.admin.v1.UsageResponse
+	(*Usage)(nil),                   // 33: switchboard.admin.v1.Usage
+	(*RestartRequest)(nil),          // 34: switchboard.admin.v1.RestartRequest
+	(*RestartResponse)(nil),         // 35: switchboard.admin.v1.RestartResponse
+	(*SendRequest)(nil),             // 36: switchboard.admin.v1.SendRequest
+	(*Sent)(nil),                    // 37: switchboard.admin.v1.Sent
+	(*ApproveRequest)(nil),          // 38: switchboard.admin.v1.ApproveRequest
+	(*RevokeRequest)(nil),           // 39: switchboard.admin.v1.RevokeRequest
+	(*RevokeResponse)(nil),          // 40: switchboard.admin.v1.RevokeResponse
+	(*ClearPairingsRequest)(nil),    // 41: switchboard.admin.v1.ClearPairingsRequest
+	(*ClearPairingsResponse)(nil),   // 42: switchboard.admin.v1.ClearPairingsResponse
+	(*SetHouseholdRequest)(nil),     // 43: switchboard.admin.v1.SetHouseholdRequest
+	(*ResubmitRequest)(nil),         // 44: switchboard.admin.v1.ResubmitRequest
+	(*ResubmitResponse)(nil),        // 45: switchboard.admin.v1.ResubmitResponse
+	(*DeleteSessionRequest)(nil),    // 46: switchboard.admin.v1.DeleteSessionRequest
+	(*DeleteSessionResponse)(nil),   // 47: switchboard.admin.v1.DeleteSessionResponse
+	(*CallToolRequest)(nil),         // 48: switchboard.admin.v1.CallToolRequest
+	(*ToolResult)(nil),              // 49: switchboard.admin.v1.ToolResult
+	(*BackupRequest)(nil),           // 50: switchboard.admin.v1.BackupRequest
+	(*BackupResponse)(nil),          // 51: switchboard.admin.v1.BackupResponse
+	nil,                             // 52: switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	nil,                             // 53: switchboard.admin.v1.Usage.CostsEntry
+	(*extensionv1.Readiness)(nil),   // 54: switchboard.extension.v1.Readiness
+	(*extensionv1.AgentSpec)(nil),   // 55: switchboard.extension.v1.AgentSpec
+	(*busv1.Event)(nil),             // 56: switchboard.bus.v1.Event
+	(*busv1.Entry)(nil),             // 57: switchboard.bus.v1.Entry
 }
 var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
-	2,  // 0: switchboard.admin.v1.Status.waiting:type_name -> switchboard.admin.v1.Subscription
-	5,  // 1: switchboard.admin.v1.ExtensionsResponse.extensions:type_name -> switchboard.admin.v1.Extension
-	6,  // 2: switchboard.admin.v1.Extension.sandbox:type_name -> switchboard.admin.v1.Sandbox
-	9,  // 3: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
-	10, // 4: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
-	47, // 5: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	49, // 6: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	50, // 7: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
-	13, // 8: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Person
-	14, // 9: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
-	15, // 10: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
-	28, // 11: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
-	48, // 12: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
-	0,  // 13: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
-	3,  // 14: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
-	7,  // 15: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
-	11, // 16: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
-	16, // 17: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
-	17, // 18: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
-	19, // 19: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
-	21, // 20: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
-	22, // 21: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
-	24, // 22: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
-	26, // 23: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
-	29, // 24: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
-	31, // 25: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
-	33, // 26: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
-	34, // 27: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
-	36, // 28: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
-	38, // 29: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
-	39, // 30: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
-	41, // 31: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
-	43, // 32: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
-	45, // 33: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
-	1,  // 34: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
-	4,  // 35: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
-	8,  // 36: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
-	12, // 37: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
-	51, // 38: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
-	18, // 39: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
-	20, // 40: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
-	52, // 41: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
-	23, // 42: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
-	25, // 43: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
-	27, // 44: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
-	30, // 45: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
-	32, // 46: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
-	13, // 47: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Person
-	35, // 48: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
-	37, // 49: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
-	15, // 50: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
-	40, // 51: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
-	42, // 52: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
-	44, // 53: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
-	46, // 54: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
-	34, // [34:55] is the sub-list for method output_type
-	13, // [13:34] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	2,  // 0: switchboard.admin.v1.ApprovalsResponse.approvals:type_name -> switchboard.admin.v1.Approval
+	7,  // 1: switchboard.admin.v1.Status.waiting:type_name -> switchboard.admin.v1.Subscription
+	10, // 2: switchboard.admin.v1.ExtensionsResponse.extensions:type_name -> switchboard.admin.v1.Extension
+	11, // 3: switchboard.admin.v1.Extension.sandbox:type_name -> switchboard.admin.v1.Sandbox
+	14, // 4: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
+	15, // 5: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
+	52, // 6: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	54, // 7: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	55, // 8: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
+	18, // 9: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Person
+	19, // 10: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
+	20, // 11: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
+	33, // 12: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
+	53, // 13: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
+	5,  // 14: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
+	8,  // 15: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
+	12, // 16: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
+	16, // 17: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
+	0,  // 18: switchboard.admin.v1.Read.Approvals:input_type -> switchboard.admin.v1.ApprovalsRequest
+	21, // 19: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
+	22, // 20: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
+	24, // 21: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
+	26, // 22: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
+	27, // 23: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
+	29, // 24: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
+	31, // 25: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
+	34, // 26: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
+	36, // 27: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
+	38, // 28: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
+	39, // 29: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
+	41, // 30: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
+	43, // 31: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
+	3,  // 32: switchboard.admin.v1.Manage.RevokeApprovals:input_type -> switchboard.admin.v1.RevokeApprovalsRequest
+	44, // 33: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
+	46, // 34: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
+	48, // 35: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
+	50, // 36: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
+	6,  // 37: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
+	9,  // 38: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
+	13, // 39: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
+	17, // 40: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
+	1,  // 41: switchboard.admin.v1.Read.Approvals:output_type -> switchboard.admin.v1.ApprovalsResponse
+	56, // 42: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
+	23, // 43: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
+	25, // 44: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
+	57, // 45: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
+	28, // 46: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
+	30, // 47: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
+	32, // 48: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
+	35, // 49: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
+	37, // 50: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
+	18, // 51: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Person
+	40, // 52: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
+	42, // 53: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
+	20, // 54: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
+	4,  // 55: switchboard.admin.v1.Manage.RevokeApprovals:output_type -> switchboard.admin.v1.RevokeApprovalsResponse
+	45, // 56: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
+	47, // 57: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
+	49, // 58: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
+	51, // 59: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
+	37, // [37:60] is the sub-list for method output_type
+	14, // [14:37] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_admin_v1_admin_proto_init() }
@@ -3726,7 +4015,7 @@ func file_switchboard_admin_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_admin_v1_admin_proto_rawDesc), len(file_switchboard_admin_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   49,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

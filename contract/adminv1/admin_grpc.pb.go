@@ -39,6 +39,7 @@ const (
 	Read_Extensions_FullMethodName = "/switchboard.admin.v1.Read/Extensions"
 	Read_Directory_FullMethodName  = "/switchboard.admin.v1.Read/Directory"
 	Read_People_FullMethodName     = "/switchboard.admin.v1.Read/People"
+	Read_Approvals_FullMethodName  = "/switchboard.admin.v1.Read/Approvals"
 	Read_Events_FullMethodName     = "/switchboard.admin.v1.Read/Events"
 	Read_Deliveries_FullMethodName = "/switchboard.admin.v1.Read/Deliveries"
 	Read_Sessions_FullMethodName   = "/switchboard.admin.v1.Read/Sessions"
@@ -58,6 +59,8 @@ type ReadClient interface {
 	// Directory returns the channels and the agents.
 	Directory(ctx context.Context, in *DirectoryRequest, opts ...grpc.CallOption) (*DirectoryResponse, error)
 	People(ctx context.Context, in *PeopleRequest, opts ...grpc.CallOption) (*PeopleResponse, error)
+	// Approvals returns what people have approved for good, by agent and tool.
+	Approvals(ctx context.Context, in *ApprovalsRequest, opts ...grpc.CallOption) (*ApprovalsResponse, error)
 	Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[busv1.Event], error)
 	Deliveries(ctx context.Context, in *DeliveriesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Delivery], error)
 	Sessions(ctx context.Context, in *SessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Session], error)
@@ -110,6 +113,16 @@ func (c *readClient) People(ctx context.Context, in *PeopleRequest, opts ...grpc
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PeopleResponse)
 	err := c.cc.Invoke(ctx, Read_People_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *readClient) Approvals(ctx context.Context, in *ApprovalsRequest, opts ...grpc.CallOption) (*ApprovalsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApprovalsResponse)
+	err := c.cc.Invoke(ctx, Read_Approvals_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -250,6 +263,8 @@ type ReadServer interface {
 	// Directory returns the channels and the agents.
 	Directory(context.Context, *DirectoryRequest) (*DirectoryResponse, error)
 	People(context.Context, *PeopleRequest) (*PeopleResponse, error)
+	// Approvals returns what people have approved for good, by agent and tool.
+	Approvals(context.Context, *ApprovalsRequest) (*ApprovalsResponse, error)
 	Events(*EventsRequest, grpc.ServerStreamingServer[busv1.Event]) error
 	Deliveries(*DeliveriesRequest, grpc.ServerStreamingServer[Delivery]) error
 	Sessions(*SessionsRequest, grpc.ServerStreamingServer[Session]) error
@@ -278,6 +293,9 @@ func (UnimplementedReadServer) Directory(context.Context, *DirectoryRequest) (*D
 }
 func (UnimplementedReadServer) People(context.Context, *PeopleRequest) (*PeopleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method People not implemented")
+}
+func (UnimplementedReadServer) Approvals(context.Context, *ApprovalsRequest) (*ApprovalsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Approvals not implemented")
 }
 func (UnimplementedReadServer) Events(*EventsRequest, grpc.ServerStreamingServer[busv1.Event]) error {
 	return status.Error(codes.Unimplemented, "method Events not implemented")
@@ -392,6 +410,24 @@ func _Read_People_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Read_Approvals_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ApprovalsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ReadServer).Approvals(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Read_Approvals_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ReadServer).Approvals(ctx, req.(*ApprovalsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Read_Events_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(EventsRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -500,6 +536,10 @@ var Read_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Read_People_Handler,
 		},
 		{
+			MethodName: "Approvals",
+			Handler:    _Read_Approvals_Handler,
+		},
+		{
 			MethodName: "Usage",
 			Handler:    _Read_Usage_Handler,
 		},
@@ -540,16 +580,17 @@ var Read_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Manage_Restart_FullMethodName       = "/switchboard.admin.v1.Manage/Restart"
-	Manage_Send_FullMethodName          = "/switchboard.admin.v1.Manage/Send"
-	Manage_Approve_FullMethodName       = "/switchboard.admin.v1.Manage/Approve"
-	Manage_Revoke_FullMethodName        = "/switchboard.admin.v1.Manage/Revoke"
-	Manage_ClearPairings_FullMethodName = "/switchboard.admin.v1.Manage/ClearPairings"
-	Manage_SetHousehold_FullMethodName  = "/switchboard.admin.v1.Manage/SetHousehold"
-	Manage_Resubmit_FullMethodName      = "/switchboard.admin.v1.Manage/Resubmit"
-	Manage_DeleteSession_FullMethodName = "/switchboard.admin.v1.Manage/DeleteSession"
-	Manage_CallTool_FullMethodName      = "/switchboard.admin.v1.Manage/CallTool"
-	Manage_Backup_FullMethodName        = "/switchboard.admin.v1.Manage/Backup"
+	Manage_Restart_FullMethodName         = "/switchboard.admin.v1.Manage/Restart"
+	Manage_Send_FullMethodName            = "/switchboard.admin.v1.Manage/Send"
+	Manage_Approve_FullMethodName         = "/switchboard.admin.v1.Manage/Approve"
+	Manage_Revoke_FullMethodName          = "/switchboard.admin.v1.Manage/Revoke"
+	Manage_ClearPairings_FullMethodName   = "/switchboard.admin.v1.Manage/ClearPairings"
+	Manage_SetHousehold_FullMethodName    = "/switchboard.admin.v1.Manage/SetHousehold"
+	Manage_RevokeApprovals_FullMethodName = "/switchboard.admin.v1.Manage/RevokeApprovals"
+	Manage_Resubmit_FullMethodName        = "/switchboard.admin.v1.Manage/Resubmit"
+	Manage_DeleteSession_FullMethodName   = "/switchboard.admin.v1.Manage/DeleteSession"
+	Manage_CallTool_FullMethodName        = "/switchboard.admin.v1.Manage/CallTool"
+	Manage_Backup_FullMethodName          = "/switchboard.admin.v1.Manage/Backup"
 )
 
 // ManageClient is the client API for Manage service.
@@ -570,6 +611,8 @@ type ManageClient interface {
 	ClearPairings(ctx context.Context, in *ClearPairingsRequest, opts ...grpc.CallOption) (*ClearPairingsResponse, error)
 	// SetHousehold makes a group a household group, or ends that.
 	SetHousehold(ctx context.Context, in *SetHouseholdRequest, opts ...grpc.CallOption) (*Group, error)
+	// RevokeApprovals ends lasting approvals: the next such call is asked about again.
+	RevokeApprovals(ctx context.Context, in *RevokeApprovalsRequest, opts ...grpc.CallOption) (*RevokeApprovalsResponse, error)
 	// Resubmit queues the dead deliveries of an event again.
 	Resubmit(ctx context.Context, in *ResubmitRequest, opts ...grpc.CallOption) (*ResubmitResponse, error)
 	// DeleteSession ends what runs in a session and deletes it with its history.
@@ -649,6 +692,16 @@ func (c *manageClient) SetHousehold(ctx context.Context, in *SetHouseholdRequest
 	return out, nil
 }
 
+func (c *manageClient) RevokeApprovals(ctx context.Context, in *RevokeApprovalsRequest, opts ...grpc.CallOption) (*RevokeApprovalsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeApprovalsResponse)
+	err := c.cc.Invoke(ctx, Manage_RevokeApprovals_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *manageClient) Resubmit(ctx context.Context, in *ResubmitRequest, opts ...grpc.CallOption) (*ResubmitResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResubmitResponse)
@@ -707,6 +760,8 @@ type ManageServer interface {
 	ClearPairings(context.Context, *ClearPairingsRequest) (*ClearPairingsResponse, error)
 	// SetHousehold makes a group a household group, or ends that.
 	SetHousehold(context.Context, *SetHouseholdRequest) (*Group, error)
+	// RevokeApprovals ends lasting approvals: the next such call is asked about again.
+	RevokeApprovals(context.Context, *RevokeApprovalsRequest) (*RevokeApprovalsResponse, error)
 	// Resubmit queues the dead deliveries of an event again.
 	Resubmit(context.Context, *ResubmitRequest) (*ResubmitResponse, error)
 	// DeleteSession ends what runs in a session and deletes it with its history.
@@ -742,6 +797,9 @@ func (UnimplementedManageServer) ClearPairings(context.Context, *ClearPairingsRe
 }
 func (UnimplementedManageServer) SetHousehold(context.Context, *SetHouseholdRequest) (*Group, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetHousehold not implemented")
+}
+func (UnimplementedManageServer) RevokeApprovals(context.Context, *RevokeApprovalsRequest) (*RevokeApprovalsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeApprovals not implemented")
 }
 func (UnimplementedManageServer) Resubmit(context.Context, *ResubmitRequest) (*ResubmitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Resubmit not implemented")
@@ -883,6 +941,24 @@ func _Manage_SetHousehold_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Manage_RevokeApprovals_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeApprovalsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ManageServer).RevokeApprovals(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Manage_RevokeApprovals_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ManageServer).RevokeApprovals(ctx, req.(*RevokeApprovalsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Manage_Resubmit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ResubmitRequest)
 	if err := dec(in); err != nil {
@@ -985,6 +1061,10 @@ var Manage_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetHousehold",
 			Handler:    _Manage_SetHousehold_Handler,
+		},
+		{
+			MethodName: "RevokeApprovals",
+			Handler:    _Manage_RevokeApprovals_Handler,
 		},
 		{
 			MethodName: "Resubmit",

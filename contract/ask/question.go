@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/words"
 )
 
@@ -20,6 +21,8 @@ type Question struct {
 	Kind    string   `json:"kind"` // contract.AskApprove, ...
 	Text    string   `json:"text"`
 	Options []string `json:"options,omitempty"`
+	// Lasting: the owner may also approve for good.
+	Lasting bool `json:"lasting,omitempty"`
 	// Language is that of the texts around the question, an IETF tag.
 	Language string `json:"language,omitempty"`
 }
@@ -41,6 +44,9 @@ func (q *Question) ParseAnswer(text string) (answer string, ok bool) {
 	bare := strings.ToLower(strings.TrimRight(text, ".!"))
 	switch q.Kind {
 	case contract.AskApprove:
+		if answer, ok = words.LastingApproval(text); ok && q.Lasting {
+			return answer, true
+		}
 		return words.Approval(text)
 	case contract.AskChoose:
 		if n, err := strconv.Atoi(bare); err == nil && n >= 1 && n <= len(q.Options) {
@@ -71,16 +77,69 @@ func (q *Question) Message() string {
 
 // Instructions says how to answer.
 func (q *Question) Instructions() string {
-	switch q.Kind {
-	case contract.AskApprove:
+	switch {
+	case q.Kind == contract.AskApprove && q.Lasting:
+		return words.Say(q.Language, "Reply yes or no. With \"always here\" or \"always\" I won't ask again. "+
+			"(Question %s; from elsewhere: /approve %s or /deny %s)", q.ID, q.ID, q.ID)
+	case q.Kind == contract.AskApprove:
 		return words.Say(q.Language, "Reply yes or no. (Question %s; from elsewhere: /approve %s or /deny %s)",
 			q.ID, q.ID, q.ID)
-	case contract.AskChoose:
+	case q.Kind == contract.AskChoose:
 		return words.Say(q.Language, "Reply with a number from 1 to %d. (Question %s; from elsewhere: /answer %s NUMBER)",
 			len(q.Options), q.ID, q.ID)
 	}
 	return words.Say(q.Language, "Your next message here is the answer. (Question %s; from elsewhere: /answer %s TEXT)",
 		q.ID, q.ID)
+}
+
+// Actions are the answers as buttons; none if any text is an answer.
+func (q *Question) Actions() (all []contract.Action) {
+	answer := func(label, command string) { all = append(all, contract.Action{Label: label, Command: command}) }
+	switch {
+	case q.Kind == contract.AskApprove:
+		answer(words.Say(q.Language, "Yes"), "/approve "+q.ID)
+		answer(words.Say(q.Language, "No"), "/deny "+q.ID)
+		if q.Lasting {
+			answer(words.Say(q.Language, "Always here"), "/approve "+q.ID+" "+words.AlwaysHere)
+			answer(words.Say(q.Language, "Always"), "/approve "+q.ID+" "+words.Always)
+		}
+	case q.Kind == contract.AskChoose:
+		for i, o := range q.Options {
+			answer(o, fmt.Sprintf("/answer %s %d", q.ID, i+1))
+		}
+	}
+	return all
+}
+
+// Typed appends to a text what to type instead of pressing buttons.
+func Typed(text string, actions []contract.Action) string {
+	if len(actions) == 0 {
+		return text
+	}
+	lines := []string{strings.TrimRight(text, "\n"), ""}
+	for _, a := range actions {
+		lines = append(lines, fmt.Sprintf("%s: %s", a.Label, a.Command))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// CheckActions explains why an extension may not attach actions; empty: it may. Known are
+// the commands of all extensions.
+func CheckActions(extension string, all []contract.Action, known []command.Slash) string {
+	if len(all) > contract.MaxActions {
+		return fmt.Sprintf("a message has at most %d actions, not %d", contract.MaxActions, len(all))
+	}
+	for _, a := range all {
+		name, _, ok := command.Parse(a.Command)
+		switch {
+		case !ok || len(a.Command) > contract.MaxActionCommand || strings.TrimSpace(a.Label) == "":
+			return fmt.Sprintf("an action has a label and a command of at most %d bytes such as \"/done 7\", not %q and %q",
+				contract.MaxActionCommand, a.Label, a.Command)
+		case !slices.ContainsFunc(known, func(c command.Slash) bool { return c.Name == name && c.Extension == extension }):
+			return fmt.Sprintf("the action /%s is not a command of %s", name, extension)
+		}
+	}
+	return ""
 }
 
 // maxBrief is the longest Brief, in characters.

@@ -127,7 +127,7 @@ func (x Outcome_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Outcome_Kind.Descriptor instead.
 func (Outcome_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{24, 0}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{25, 0}
 }
 
 // Event is one immutable fact. The kernel assigns seq, id, source,
@@ -1096,6 +1096,7 @@ type Entry struct {
 	// topics.go. A model is shown such a text as data.
 	ForwardedFrom string        `protobuf:"bytes,17,opt,name=forwarded_from,json=forwardedFrom,proto3" json:"forwarded_from,omitempty"`
 	Attachments   []*Attachment `protobuf:"bytes,18,rep,name=attachments,proto3" json:"attachments,omitempty"` // of an input: the files that came with it
+	Quote         *Quote        `protobuf:"bytes,19,opt,name=quote,proto3" json:"quote,omitempty"`             // of an input: the message that it answers, or a reaction is on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1256,6 +1257,74 @@ func (x *Entry) GetAttachments() []*Attachment {
 	return nil
 }
 
+func (x *Entry) GetQuote() *Quote {
+	if x != nil {
+		return x.Quote
+	}
+	return nil
+}
+
+// Quote is an earlier message that a person refers to; see Quote in topics.go.
+type Quote struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MessageId     string                 `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	Sender        string                 `protobuf:"bytes,2,opt,name=sender,proto3" json:"sender,omitempty"` // empty: the assistant
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Quote) Reset() {
+	*x = Quote{}
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Quote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Quote) ProtoMessage() {}
+
+func (x *Quote) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Quote.ProtoReflect.Descriptor instead.
+func (*Quote) Descriptor() ([]byte, []int) {
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Quote) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *Quote) GetSender() string {
+	if x != nil {
+		return x.Sender
+	}
+	return ""
+}
+
+func (x *Quote) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // Attachment is a part of a message other than its text; see Attachment in topics.go.
 type Attachment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1270,7 +1339,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[10]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1282,7 +1351,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[10]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1295,7 +1364,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{10}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Attachment) GetKind() string {
@@ -1347,7 +1416,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[11]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1359,7 +1428,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[11]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1372,7 +1441,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{11}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Call) GetCallId() string {
@@ -1426,7 +1495,7 @@ type Steer struct {
 
 func (x *Steer) Reset() {
 	*x = Steer{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[12]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1438,7 +1507,7 @@ func (x *Steer) String() string {
 func (*Steer) ProtoMessage() {}
 
 func (x *Steer) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[12]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1451,7 +1520,7 @@ func (x *Steer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Steer.ProtoReflect.Descriptor instead.
 func (*Steer) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{12}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Steer) GetSession() string {
@@ -1486,7 +1555,7 @@ type TurnCancel struct {
 
 func (x *TurnCancel) Reset() {
 	*x = TurnCancel{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1498,7 +1567,7 @@ func (x *TurnCancel) String() string {
 func (*TurnCancel) ProtoMessage() {}
 
 func (x *TurnCancel) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[13]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1511,7 +1580,7 @@ func (x *TurnCancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnCancel.ProtoReflect.Descriptor instead.
 func (*TurnCancel) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{13}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TurnCancel) GetSession() string {
@@ -1561,7 +1630,7 @@ type SessionIdle struct {
 
 func (x *SessionIdle) Reset() {
 	*x = SessionIdle{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1573,7 +1642,7 @@ func (x *SessionIdle) String() string {
 func (*SessionIdle) ProtoMessage() {}
 
 func (x *SessionIdle) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[14]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1586,7 +1655,7 @@ func (x *SessionIdle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionIdle.ProtoReflect.Descriptor instead.
 func (*SessionIdle) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{14}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SessionIdle) GetSession() string {
@@ -1609,7 +1678,7 @@ type Withdraw struct {
 
 func (x *Withdraw) Reset() {
 	*x = Withdraw{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +1690,7 @@ func (x *Withdraw) String() string {
 func (*Withdraw) ProtoMessage() {}
 
 func (x *Withdraw) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[15]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1703,7 @@ func (x *Withdraw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdraw.ProtoReflect.Descriptor instead.
 func (*Withdraw) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{15}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Withdraw) GetEventId() string {
@@ -1663,7 +1732,7 @@ type Receipt struct {
 
 func (x *Receipt) Reset() {
 	*x = Receipt{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +1744,7 @@ func (x *Receipt) String() string {
 func (*Receipt) ProtoMessage() {}
 
 func (x *Receipt) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[16]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +1757,7 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
 func (*Receipt) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Receipt) GetProviderId() string {
@@ -1726,7 +1795,7 @@ type CallTool struct {
 
 func (x *CallTool) Reset() {
 	*x = CallTool{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +1807,7 @@ func (x *CallTool) String() string {
 func (*CallTool) ProtoMessage() {}
 
 func (x *CallTool) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[17]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +1820,7 @@ func (x *CallTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallTool.ProtoReflect.Descriptor instead.
 func (*CallTool) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CallTool) GetId() string {
@@ -1796,7 +1865,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1808,7 +1877,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[18]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1821,7 +1890,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Commit) GetId() string {
@@ -1857,7 +1926,7 @@ type CommitReceipt struct {
 
 func (x *CommitReceipt) Reset() {
 	*x = CommitReceipt{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +1938,7 @@ func (x *CommitReceipt) String() string {
 func (*CommitReceipt) ProtoMessage() {}
 
 func (x *CommitReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[19]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +1951,7 @@ func (x *CommitReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitReceipt.ProtoReflect.Descriptor instead.
 func (*CommitReceipt) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CommitReceipt) GetResults() []*EffectResult {
@@ -1922,7 +1991,7 @@ type EffectResult struct {
 
 func (x *EffectResult) Reset() {
 	*x = EffectResult{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1934,7 +2003,7 @@ func (x *EffectResult) String() string {
 func (*EffectResult) ProtoMessage() {}
 
 func (x *EffectResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[20]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1947,7 +2016,7 @@ func (x *EffectResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectResult.ProtoReflect.Descriptor instead.
 func (*EffectResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EffectResult) GetEventId() string {
@@ -2031,7 +2100,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2112,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[21]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2125,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Error) GetCode() int32 {
@@ -2094,7 +2163,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2175,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[22]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2188,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{22}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Delivery) GetToken() string {
@@ -2200,7 +2269,7 @@ type TurnContext struct {
 
 func (x *TurnContext) Reset() {
 	*x = TurnContext{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[23]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2281,7 @@ func (x *TurnContext) String() string {
 func (*TurnContext) ProtoMessage() {}
 
 func (x *TurnContext) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[23]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2294,7 @@ func (x *TurnContext) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnContext.ProtoReflect.Descriptor instead.
 func (*TurnContext) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{23}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TurnContext) GetSession() string {
@@ -2354,7 +2423,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[24]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2366,7 +2435,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[24]
+	mi := &file_switchboard_bus_v1_bus_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2379,7 +2448,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{24}
+	return file_switchboard_bus_v1_bus_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Outcome) GetToken() string {
@@ -2505,7 +2574,7 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12!\n" +
 	"\fexpected_seq\x18\x02 \x01(\x03R\vexpectedSeq\x123\n" +
 	"\aentries\x18\x03 \x03(\v2\x19.switchboard.bus.v1.EntryR\aentries\x12\x14\n" +
-	"\x05blobs\x18\x04 \x03(\tR\x05blobs\"\x8f\x04\n" +
+	"\x05blobs\x18\x04 \x03(\tR\x05blobs\"\xc0\x04\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
@@ -2526,7 +2595,13 @@ const file_switchboard_bus_v1_bus_proto_rawDesc = "" +
 	"\x06thread\x18\x0f \x01(\tR\x06thread\x12\x1a\n" +
 	"\bpreamble\x18\x10 \x01(\tR\bpreamble\x12%\n" +
 	"\x0eforwarded_from\x18\x11 \x01(\tR\rforwardedFrom\x12@\n" +
-	"\vattachments\x18\x12 \x03(\v2\x1e.switchboard.bus.v1.AttachmentR\vattachments\"p\n" +
+	"\vattachments\x18\x12 \x03(\v2\x1e.switchboard.bus.v1.AttachmentR\vattachments\x12/\n" +
+	"\x05quote\x18\x13 \x01(\v2\x19.switchboard.bus.v1.QuoteR\x05quote\"R\n" +
+	"\x05Quote\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x16\n" +
+	"\x06sender\x18\x02 \x01(\tR\x06sender\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"p\n" +
 	"\n" +
 	"Attachment\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
@@ -2647,7 +2722,7 @@ func file_switchboard_bus_v1_bus_proto_rawDescGZIP() []byte {
 }
 
 var file_switchboard_bus_v1_bus_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_switchboard_bus_v1_bus_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_switchboard_bus_v1_bus_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_switchboard_bus_v1_bus_proto_goTypes = []any{
 	(Outbound_Kind)(0),    // 0: switchboard.bus.v1.Outbound.Kind
 	(Outcome_Kind)(0),     // 1: switchboard.bus.v1.Outcome.Kind
@@ -2661,21 +2736,22 @@ var file_switchboard_bus_v1_bus_proto_goTypes = []any{
 	(*Input)(nil),         // 9: switchboard.bus.v1.Input
 	(*Append)(nil),        // 10: switchboard.bus.v1.Append
 	(*Entry)(nil),         // 11: switchboard.bus.v1.Entry
-	(*Attachment)(nil),    // 12: switchboard.bus.v1.Attachment
-	(*Call)(nil),          // 13: switchboard.bus.v1.Call
-	(*Steer)(nil),         // 14: switchboard.bus.v1.Steer
-	(*TurnCancel)(nil),    // 15: switchboard.bus.v1.TurnCancel
-	(*SessionIdle)(nil),   // 16: switchboard.bus.v1.SessionIdle
-	(*Withdraw)(nil),      // 17: switchboard.bus.v1.Withdraw
-	(*Receipt)(nil),       // 18: switchboard.bus.v1.Receipt
-	(*CallTool)(nil),      // 19: switchboard.bus.v1.CallTool
-	(*Commit)(nil),        // 20: switchboard.bus.v1.Commit
-	(*CommitReceipt)(nil), // 21: switchboard.bus.v1.CommitReceipt
-	(*EffectResult)(nil),  // 22: switchboard.bus.v1.EffectResult
-	(*Error)(nil),         // 23: switchboard.bus.v1.Error
-	(*Delivery)(nil),      // 24: switchboard.bus.v1.Delivery
-	(*TurnContext)(nil),   // 25: switchboard.bus.v1.TurnContext
-	(*Outcome)(nil),       // 26: switchboard.bus.v1.Outcome
+	(*Quote)(nil),         // 12: switchboard.bus.v1.Quote
+	(*Attachment)(nil),    // 13: switchboard.bus.v1.Attachment
+	(*Call)(nil),          // 14: switchboard.bus.v1.Call
+	(*Steer)(nil),         // 15: switchboard.bus.v1.Steer
+	(*TurnCancel)(nil),    // 16: switchboard.bus.v1.TurnCancel
+	(*SessionIdle)(nil),   // 17: switchboard.bus.v1.SessionIdle
+	(*Withdraw)(nil),      // 18: switchboard.bus.v1.Withdraw
+	(*Receipt)(nil),       // 19: switchboard.bus.v1.Receipt
+	(*CallTool)(nil),      // 20: switchboard.bus.v1.CallTool
+	(*Commit)(nil),        // 21: switchboard.bus.v1.Commit
+	(*CommitReceipt)(nil), // 22: switchboard.bus.v1.CommitReceipt
+	(*EffectResult)(nil),  // 23: switchboard.bus.v1.EffectResult
+	(*Error)(nil),         // 24: switchboard.bus.v1.Error
+	(*Delivery)(nil),      // 25: switchboard.bus.v1.Delivery
+	(*TurnContext)(nil),   // 26: switchboard.bus.v1.TurnContext
+	(*Outcome)(nil),       // 27: switchboard.bus.v1.Outcome
 }
 var file_switchboard_bus_v1_bus_proto_depIdxs = []int32{
 	4,  // 0: switchboard.bus.v1.Effect.publish:type_name -> switchboard.bus.v1.Publish
@@ -2684,31 +2760,32 @@ var file_switchboard_bus_v1_bus_proto_depIdxs = []int32{
 	7,  // 3: switchboard.bus.v1.Effect.session_ensure:type_name -> switchboard.bus.v1.SessionEnsure
 	9,  // 4: switchboard.bus.v1.Effect.input:type_name -> switchboard.bus.v1.Input
 	10, // 5: switchboard.bus.v1.Effect.append:type_name -> switchboard.bus.v1.Append
-	14, // 6: switchboard.bus.v1.Effect.steer:type_name -> switchboard.bus.v1.Steer
-	15, // 7: switchboard.bus.v1.Effect.turn_cancel:type_name -> switchboard.bus.v1.TurnCancel
-	17, // 8: switchboard.bus.v1.Effect.withdraw:type_name -> switchboard.bus.v1.Withdraw
-	18, // 9: switchboard.bus.v1.Effect.receipt:type_name -> switchboard.bus.v1.Receipt
-	16, // 10: switchboard.bus.v1.Effect.session_idle:type_name -> switchboard.bus.v1.SessionIdle
-	19, // 11: switchboard.bus.v1.Effect.call:type_name -> switchboard.bus.v1.CallTool
+	15, // 6: switchboard.bus.v1.Effect.steer:type_name -> switchboard.bus.v1.Steer
+	16, // 7: switchboard.bus.v1.Effect.turn_cancel:type_name -> switchboard.bus.v1.TurnCancel
+	18, // 8: switchboard.bus.v1.Effect.withdraw:type_name -> switchboard.bus.v1.Withdraw
+	19, // 9: switchboard.bus.v1.Effect.receipt:type_name -> switchboard.bus.v1.Receipt
+	17, // 10: switchboard.bus.v1.Effect.session_idle:type_name -> switchboard.bus.v1.SessionIdle
+	20, // 11: switchboard.bus.v1.Effect.call:type_name -> switchboard.bus.v1.CallTool
 	8,  // 12: switchboard.bus.v1.SessionEnsure.outbound:type_name -> switchboard.bus.v1.Outbound
 	0,  // 13: switchboard.bus.v1.Outbound.kind:type_name -> switchboard.bus.v1.Outbound.Kind
 	11, // 14: switchboard.bus.v1.Append.entries:type_name -> switchboard.bus.v1.Entry
-	13, // 15: switchboard.bus.v1.Entry.calls:type_name -> switchboard.bus.v1.Call
-	12, // 16: switchboard.bus.v1.Entry.attachments:type_name -> switchboard.bus.v1.Attachment
-	3,  // 17: switchboard.bus.v1.Commit.effects:type_name -> switchboard.bus.v1.Effect
-	22, // 18: switchboard.bus.v1.CommitReceipt.results:type_name -> switchboard.bus.v1.EffectResult
-	23, // 19: switchboard.bus.v1.CommitReceipt.error:type_name -> switchboard.bus.v1.Error
-	13, // 20: switchboard.bus.v1.EffectResult.calls:type_name -> switchboard.bus.v1.Call
-	25, // 21: switchboard.bus.v1.EffectResult.turn:type_name -> switchboard.bus.v1.TurnContext
-	2,  // 22: switchboard.bus.v1.Delivery.event:type_name -> switchboard.bus.v1.Event
-	25, // 23: switchboard.bus.v1.Delivery.turn:type_name -> switchboard.bus.v1.TurnContext
-	1,  // 24: switchboard.bus.v1.Outcome.kind:type_name -> switchboard.bus.v1.Outcome.Kind
-	3,  // 25: switchboard.bus.v1.Outcome.effects:type_name -> switchboard.bus.v1.Effect
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	14, // 15: switchboard.bus.v1.Entry.calls:type_name -> switchboard.bus.v1.Call
+	13, // 16: switchboard.bus.v1.Entry.attachments:type_name -> switchboard.bus.v1.Attachment
+	12, // 17: switchboard.bus.v1.Entry.quote:type_name -> switchboard.bus.v1.Quote
+	3,  // 18: switchboard.bus.v1.Commit.effects:type_name -> switchboard.bus.v1.Effect
+	23, // 19: switchboard.bus.v1.CommitReceipt.results:type_name -> switchboard.bus.v1.EffectResult
+	24, // 20: switchboard.bus.v1.CommitReceipt.error:type_name -> switchboard.bus.v1.Error
+	14, // 21: switchboard.bus.v1.EffectResult.calls:type_name -> switchboard.bus.v1.Call
+	26, // 22: switchboard.bus.v1.EffectResult.turn:type_name -> switchboard.bus.v1.TurnContext
+	2,  // 23: switchboard.bus.v1.Delivery.event:type_name -> switchboard.bus.v1.Event
+	26, // 24: switchboard.bus.v1.Delivery.turn:type_name -> switchboard.bus.v1.TurnContext
+	1,  // 25: switchboard.bus.v1.Outcome.kind:type_name -> switchboard.bus.v1.Outcome.Kind
+	3,  // 26: switchboard.bus.v1.Outcome.effects:type_name -> switchboard.bus.v1.Effect
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_bus_v1_bus_proto_init() }
@@ -2738,7 +2815,7 @@ func file_switchboard_bus_v1_bus_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_bus_v1_bus_proto_rawDesc), len(file_switchboard_bus_v1_bus_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -10,7 +10,25 @@ import (
 const (
 	Yes = "yes"
 	No  = "no"
+	// Always and AlwaysHere are yes for good, the latter in this conversation only.
+	Always     = "always"
+	AlwaysHere = "always here"
 )
+
+// lasting are the words for Always and AlwaysHere.
+var lasting = map[string]string{
+	"always": Always, "yes always": Always, "всегда": Always, "да всегда": Always, "всегда да": Always,
+	"here": AlwaysHere, "always here": AlwaysHere, "yes always here": AlwaysHere, "always in this conversation": AlwaysHere,
+	"всегда здесь": AlwaysHere, "здесь всегда": AlwaysHere, "здесь": AlwaysHere, "да всегда здесь": AlwaysHere,
+	"всегда в этом чате": AlwaysHere,
+}
+
+// LastingApproval returns Always or AlwaysHere for a text in any language that says
+// nothing else.
+func LastingApproval(text string) (answer string, ok bool) {
+	answer, ok = lasting[strings.Join(wordsOf(text), " ")]
+	return answer, ok
+}
 
 // approvals are the words for yes and no; polite ones say neither.
 var approvals = map[string]string{
@@ -23,9 +41,7 @@ var approvals = map[string]string{
 // Approval returns Yes or No for a text in any language that has no other words than
 // those for it.
 func Approval(text string) (answer string, ok bool) {
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsNumber(r)
-	})
+	words := wordsOf(text)
 	for i := 0; i < len(words); i++ {
 		means, known := approvals[words[i]]
 		if !known && i+1 < len(words) {
@@ -38,4 +54,10 @@ func Approval(text string) (answer string, ok bool) {
 		answer = cmp.Or(means, answer)
 	}
 	return answer, answer != ""
+}
+
+func wordsOf(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r)
+	})
 }

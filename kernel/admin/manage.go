@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/session"
+	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
 const settleTime = 15 * time.Second // for extensions that restart
@@ -89,6 +90,17 @@ func (s *Service) SetHousehold(_ context.Context, q *adminv1.SetHouseholdRequest
 		return nil, err
 	}
 	return group(*g), nil
+}
+
+// RevokeApprovals implements adminv1.ManageServer.
+func (s *Service) RevokeApprovals(
+	_ context.Context, q *adminv1.RevokeApprovalsRequest,
+) (*adminv1.RevokeApprovalsResponse, error) {
+	if q.GetAgent() == "" && q.GetTool() == "" {
+		return nil, fmt.Errorf("%w: name a tool or an agent", contract.ErrInvalid)
+	}
+	n, err := commit(s, func(tx *bus.Tx) (int, error) { return tools.RevokeApprovals(tx, q.GetAgent(), q.GetTool()) })
+	return &adminv1.RevokeApprovalsResponse{Revoked: int32(n)}, err
 }
 
 // Resubmit implements adminv1.ManageServer.

@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/session"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
 // Status implements adminv1.ReadServer. A damaged store is part of it.
@@ -152,6 +153,24 @@ func (s *Service) People(ctx context.Context, _ *adminv1.PeopleRequest) (*adminv
 		groups, err := journal.All[session.Group](r, contract.KernelSource, session.GroupPrefix)
 		for _, g := range groups {
 			all.Groups = append(all.Groups, group(g))
+		}
+		return err
+	})
+}
+
+// Approvals implements adminv1.ReadServer.
+func (s *Service) Approvals(ctx context.Context, _ *adminv1.ApprovalsRequest) (*adminv1.ApprovalsResponse, error) {
+	all := &adminv1.ApprovalsResponse{}
+	return all, s.Bus.View(ctx, func(r journal.Reader) error {
+		found, err := journal.All[tools.Approval](r, contract.KernelSource, tools.ApprovalPrefix)
+		for i := 0; i < len(found) && err == nil; i++ {
+			a := found[i]
+			x := &adminv1.Approval{Agent: a.Agent, Tool: a.Tool, By: valid(a.By), AtUs: a.At}
+			var c *journal.Conversation
+			if c, err = r.ConversationByHandle(a.Conversation); c != nil {
+				x.Channel, x.Conversation = c.Channel, valid(c.Address)
+			}
+			all.Approvals = append(all.Approvals, x)
 		}
 		return err
 	})

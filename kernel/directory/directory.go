@@ -161,6 +161,7 @@ type ChannelSpec struct {
 	Formats   []string
 	Dedupe    time.Duration // how long a message id is shown only once
 	Drafts    bool          // shows text that is being written
+	Actions   bool          // shows buttons; in others their commands stand in the text
 	Local     bool          // only the owner can reach it: everyone on it is admitted
 	AllowFrom []string      // user ids admitted without pairing; "*": everyone
 	// Attachments are the kinds of files that it sends, and MaxAttachment the size of the

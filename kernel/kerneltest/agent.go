@@ -147,6 +147,7 @@ func Row(event string, in contract.AgentInput) *busv1.Entry {
 		Text:          in.Text,
 		Thread:        in.Thread,
 		ForwardedFrom: in.ForwardedFrom,
+		Quote:         in.Quote.Row(),
 	}
 }
 

@@ -28,11 +28,11 @@ func (r *MessageRouter) replied(tx *bus.Tx, q request, text string) (bool, error
 	var fitting []questions.Question
 	var first *questions.Question // that has to end before the message is read
 	for _, o := range here {
-		shown, err := shown(tx, &o)
+		meant, err := meant(tx, &o, q.Quote)
 		if err != nil {
 			return false, err
 		}
-		if !shown {
+		if !meant {
 			continue
 		}
 		if _, fits := o.ParseAnswer(text); fits {
@@ -78,16 +78,18 @@ func holds(tx journal.Reader, o *questions.Question) (bool, error) {
 	return s != nil && session.WorksFor(s) != 0, err
 }
 
-// shown reports whether a person may have read a question. A message before that
-// doesn't answer it.
-func shown(tx journal.Reader, o *questions.Question) (bool, error) {
+// meant reports whether a message may answer a question: its sender has read it, and did
+// not choose another message of the assistant to answer.
+func meant(tx journal.Reader, o *questions.Question, quote *contract.Quote) (bool, error) {
+	yes := quote == nil || quote.Sender != "" || quote.MessageID == ""
 	for _, seq := range o.Sends {
 		ds, err := tx.Deliveries(journal.DeliveryFilter{Seq: seq})
 		if err != nil || slices.ContainsFunc(ds, func(d journal.Delivery) bool { return d.State == journal.Pending }) {
 			return false, err
 		}
+		yes = yes || slices.ContainsFunc(ds, func(d journal.Delivery) bool { return d.ProviderID == quote.MessageID })
 	}
-	return true, nil
+	return yes, nil
 }
 
 // reply answers the message of a request where it was written.
@@ -140,7 +142,7 @@ func (r *MessageRouter) aboutQuestions(tx *bus.Tx, q request, command, rest stri
 	case command == "approve" && o.Kind != contract.AskApprove:
 		return q.say("Question %s isn't a yes-or-no question. Use /answer %s TEXT:\n\n%s", o.ID, o.ID, o.Text), nil
 	case command == "approve":
-		text = words.Yes
+		text = cmp.Or(text, words.Yes)
 	case command == "deny":
 		text = words.No
 	}
@@ -201,6 +203,10 @@ func (q request) tooLate(o *questions.Question, now int64) string {
 
 // settle ends a question with an answer, and returns the confirmation for the sender.
 func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, answer string) (string, error) {
+	lasting := o.Lasting && (answer == words.Always || answer == words.AlwaysHere)
+	if lasting && !q.owner {
+		return q.say("Only the owner can approve for good. You can answer yes or no."), nil
+	}
 	_, unseen, err := r.questions.End(tx, o.ID, contract.AskAnswered, answer, q.who())
 	if err != nil {
 		return "", err
@@ -212,6 +218,8 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 		}
 	}
 	switch {
+	case lasting:
+		return q.say("Question %s: approved, and I won't ask again. To undo it: %s", o.ID, "switchboard approvals revoke"), nil
 	case o.Kind == contract.AskApprove && answer == words.Yes:
 		return q.say("Question %s: approved.", o.ID), nil
 	case o.Kind == contract.AskApprove:

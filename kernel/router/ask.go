@@ -106,6 +106,9 @@ func (r *MessageRouter) put(tx *bus.Tx, q *questions.Question, to *place, send c
 
 // show sends a question to a place and stores the place.
 func (r *MessageRouter) show(tx *bus.Tx, q *questions.Question, to *place, send contract.ChannelSend) (err error) {
+	if send.Actions = nil; to.channel.Actions { // in others the text says how to answer
+		send.Actions = q.Actions()
+	}
 	if q.Sends, err = r.parts(tx, to, send); err != nil {
 		return err
 	}

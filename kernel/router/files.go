@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/ask"
 	"github.com/switchboard-run/switchboard/contract/words"
 )
 
@@ -27,9 +28,12 @@ func withReferences(text string, attachments []contract.Attachment) string {
 	return text
 }
 
-// fitFiles leaves the files that a channel sends, if need be as documents, and names the
-// others in the text.
-func fitFiles(to *place, m contract.ChannelSend) contract.ChannelSend {
+// fit leaves the files that a channel sends, if need be as documents, and names the others
+// and the commands of buttons that it doesn't show in the text.
+func fit(to *place, m contract.ChannelSend) contract.ChannelSend {
+	if !to.channel.Actions {
+		m.Text, m.Actions = ask.Typed(m.Text, m.Actions), nil
+	}
 	files := m.Attachments
 	m.Attachments = nil
 	for _, a := range files {

@@ -65,15 +65,16 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 		return err
 	}
 	name, rest, isCommand := command.Parse(m.Text)
-	isCommand = isCommand && !m.Edited && m.ForwardedFrom == ""
+	said := !m.Edited && !m.Reaction && m.ForwardedFrom == ""
+	isCommand = isCommand && said
 	if conversation.Group {
 		if err := r.meetGroup(tx, q, !isCommand); err != nil {
 			return err
 		}
 	}
 	if unread := q.unread(); len(unread) > 0 && !m.Edited {
-		said := q.say("I couldn't read this: %s.", strings.Join(unread, ", "))
-		if err := r.reply(tx, q, said); err != nil || m.Text == "" && len(unread) == len(m.Attachments) {
+		problem := q.say("I couldn't read this: %s.", strings.Join(unread, ", "))
+		if err := r.reply(tx, q, problem); err != nil || m.Text == "" && len(unread) == len(m.Attachments) {
 			return err
 		}
 	}
@@ -84,7 +85,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 		}
 		return r.reply(tx, q, answer)
 	}
-	if !m.Edited && len(m.Attachments) == 0 && m.ForwardedFrom == "" {
+	if said && len(m.Attachments) == 0 {
 		if settled, err := r.replied(tx, q, m.Text); settled || err != nil {
 			return err
 		}
@@ -100,7 +101,10 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 	in := contract.AgentInput{
 		Kind: contract.InputUser, Sender: m.UserName, Language: m.Language, Text: withReferences(m.Text, m.Attachments),
 		ReplyTo: conversation.Handle, Person: q.person, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom,
-		Attachments: m.Attachments,
+		Attachments: m.Attachments, Quote: m.Quote,
+	}
+	if m.Reaction {
+		in.Kind = contract.InputRecord
 	}
 	in.Meta = map[string]any{}
 	if m.MessageID != "" {
@@ -128,7 +132,7 @@ func (r *MessageRouter) edit(tx *bus.Tx, s *journal.Session, m contract.UserMess
 			return err
 		}
 	}
-	in.Kind = contract.InputRecord
+	in.Kind, in.Quote = contract.InputRecord, nil
 	in.Text = "The user edited an earlier message. It now reads:\n\n" + in.Text
 	return r.sessions.Queue(tx, s, in)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/ask"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
@@ -98,6 +99,9 @@ func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify
 	if contract.Blank(n.Text) {
 		return tx.Dead(e, "the notice has no text")
 	}
+	if wrong := ask.CheckActions(e.GetSource(), n.Actions, r.directory.Current().Commands); wrong != "" {
+		return tx.Dead(e, wrong)
+	}
 	to, err := r.destination(tx, n.ChannelID, n.ReplyTo)
 	if err != nil {
 		return err
@@ -112,7 +116,9 @@ func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify
 	if err != nil {
 		return err
 	}
-	return r.send(tx, to, contract.ChannelSend{Text: text, Attachments: n.Attachments, Kind: contract.SendNotice})
+	return r.send(tx, to, contract.ChannelSend{
+		Text: text, Attachments: n.Attachments, Actions: n.Actions, Kind: contract.SendNotice,
+	})
 }
 
 // note notes in a text, and in a dead letter, that the named channel does not exist.

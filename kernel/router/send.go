@@ -39,7 +39,7 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, opt
 	if m.Conversation == "" {
 		m.Owner = owner.UserID
 	}
-	m = fitFiles(to, m)
+	m = fit(to, m)
 	texts := markdown.Parts(m.Text, to.channel.MaxLength)
 	for i, text := range texts {
 		part := m
@@ -51,7 +51,7 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, opt
 			part.DraftID = ""
 		}
 		if i < len(texts)-1 {
-			part.Attachments = nil
+			part.Attachments, part.Actions = nil, nil
 		}
 		e, err := tx.Emit(contract.TopicChannelSend+to.channel.ID, key, part, options...)
 		if err == nil {

@@ -244,7 +244,7 @@ func (st *Store) record(
 // inputRow returns the history row of an input.
 func inputRow(e *busv1.Event, in contract.AgentInput) *busv1.Entry {
 	return &busv1.Entry{Kind: contract.EntryInput, Text: in.Text, Sender: in.Sender, Input: e.GetId(),
-		InputKind: in.Kind, Thread: in.Thread, ForwardedFrom: in.ForwardedFrom}
+		InputKind: in.Kind, Thread: in.Thread, ForwardedFrom: in.ForwardedFrom, Quote: in.Quote.Row()}
 }
 
 // Replace replaces an input that no handler has taken and no turn has begun with. It

@@ -24,6 +24,9 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
+// longestHello is how much of a wrong handshake an error repeats, in bytes.
+const longestHello = 512
+
 // forever stands for no timeout where go-plugin insists on one.
 const forever = 365 * 24 * time.Hour
 
@@ -54,7 +57,7 @@ var _ runner.Runner = (*child)(nil)
 func (s *Supervisor) startChild(ctx context.Context, runDir string, l launch) (*process, error) {
 	alive, end := context.WithCancelCause(context.Background())
 	c := &child{
-		process: process{ctx: alive, done: make(chan struct{}), output: newOutput(l.IDs, s.options.LogSink)},
+		process: process{ctx: alive, done: make(chan struct{}), output: s.options.Output(l.IDs)},
 		cmd:     newCommand(l), s: s,
 		ended: func(cause error) { end(goneError{cause}) },
 	}
@@ -178,7 +181,7 @@ func (c *child) explain(ctx context.Context, err error) error {
 		err = fmt.Errorf("connect to the extension after its handshake: %w (%s)", err, c.exit.Reason)
 	case hello != "":
 		err = fmt.Errorf("the extension wrote %q to stdout where the handshake was expected: "+
-			"stdout belongs to the protocol, log on stderr", cut(hello))
+			"stdout belongs to the protocol, log on stderr", contract.Truncate(hello, longestHello, "…"))
 	default:
 		err = fmt.Errorf("the process ended before its handshake: %s", c.exit.Reason)
 	}
@@ -215,7 +218,7 @@ func (c *child) Start(context.Context) error {
 }
 
 func (c *child) lines(stream string) *lines {
-	return newLines(c.ctx, func(line []byte) { c.output.line(stream, line) })
+	return newLines(c.ctx, func(line []byte) { c.output.Line(stream, line) })
 }
 
 func (c *child) spawn() error {
@@ -252,7 +255,7 @@ func (c *child) watch(stdout, stderr io.Closer) {
 	_, _ = stdout.Close(), stderr.Close()
 
 	c.s.options.Processes.Sweep(c.pid)
-	summary, full := c.output.last()
+	summary, full := c.output.Last()
 	if killed == "" && summary != "" && !clean {
 		reason += ": " + summary
 	}

@@ -67,7 +67,7 @@ func (w *world) start(ctx context.Context, l launch) (*process, error) {
 	p := &fakeProcess{world: w, ids: l.IDs}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	p.process = process{
-		pid: pid, conn: p, ctx: p.ctx, done: make(chan struct{}), output: &output{},
+		pid: pid, conn: p, ctx: p.ctx, done: make(chan struct{}), output: unheard{},
 		kill:    func(reason string) { p.end(exit{Killed: true, Reason: reason}) },
 		quit:    func() { p.end(exit{Clean: true, Reason: "exit status 0"}) },
 		release: func() {},

@@ -27,7 +27,7 @@ func startLocal(serve func(context.Context, net.Listener) error) (*process, erro
 	ctx, end := context.WithCancelCause(context.Background())
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
 	p := &process{
-		conn: conn, ctx: ctx, done: make(chan struct{}), output: &output{},
+		conn: conn, ctx: ctx, done: make(chan struct{}), output: unheard{},
 		quit: func() { end(goneError{errNotNeeded}) },
 		// Nothing can end a goroutine that ignores the end of its context, but its
 		// connection and its token are void.

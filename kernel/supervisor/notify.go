@@ -119,7 +119,7 @@ func (s *Supervisor) status(m *member) Status {
 func (s *Supervisor) setReadiness(m *member, r *extensionv1.Readiness) {
 	if r.GetState() != extensionv1.Readiness_STATE_UNSPECIFIED {
 		if m.unit != nil && m.unit.proc != nil {
-			r.Detail = m.unit.proc.output.clean(r.GetDetail())
+			r.Detail = m.unit.proc.output.Clean(r.GetDetail())
 		}
 		m.readiness = r
 	}

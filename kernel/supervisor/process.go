@@ -19,7 +19,7 @@ type process struct {
 	done    chan struct{}   // closed a little later, when the last output has been read
 	exit    exit            // valid once done is closed
 	sockets string          // the directory of its socket
-	output  *output
+	output  Output
 
 	// kill ends the process group with SIGKILL. The first reason is kept.
 	kill func(reason string)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/home/orphans"
+	"github.com/switchboard-run/switchboard/home/output"
 )
 
 // patience bounds waiting for what must happen; no test depends on how long it
@@ -202,6 +203,8 @@ func shortDir(tb testing.TB) string {
 // firstGeneration is the last generation of the kernel before a test.
 const firstGeneration = 41
 
+func (l *logs) output(ids []string) Output { return output.New(ids, l.sink) }
+
 // observed are processes of which the system is asked. The test's own children are not
 // taken for orphans.
 type observed struct{ unobserved }
@@ -212,7 +215,7 @@ func (observed) Stopped(pid int) bool         { return (&orphans.Processes{}).St
 func setup(tb testing.TB, change ...func(*Options)) *bench {
 	tb.Helper()
 	b := &bench{recorder: newRecorder(tb), logs: &logs{by: map[string]*bytes.Buffer{}}, dir: shortDir(tb)}
-	o := Options{Observer: b.recorder, RunDir: b.dir, LogSink: b.logs.sink, Processes: observed{}}
+	o := Options{Observer: b.recorder, RunDir: b.dir, Output: b.logs.output, Processes: observed{}}
 	for _, f := range change {
 		f(&o)
 	}

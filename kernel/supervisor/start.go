@@ -184,11 +184,11 @@ func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc 
 	if err != nil {
 		return nil, fmt.Errorf("prepare the configuration: %w", err)
 	}
-	proc.output.conceal(maps.Values(request.GetSecrets()))
+	proc.output.Conceal(maps.Values(request.GetSecrets()))
 	answer, err := client.Init(ctx, request)
 	if err != nil {
-		if text := err.Error(); proc.output.clean(text) != text {
-			return nil, fmt.Errorf("initialize the extension: %s", proc.output.clean(text))
+		if text := err.Error(); proc.output.Clean(text) != text {
+			return nil, fmt.Errorf("initialize the extension: %s", proc.output.Clean(text))
 		}
 		return nil, fmt.Errorf("initialize the extension: %w", answered(err))
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -32,10 +31,9 @@ type Options struct {
 	// RunDir is a short path for the sockets of extensions, used by one kernel
 	// at a time. New makes it private, and removes the sockets of an earlier kernel.
 	RunDir string
-	// LogSink returns where the log lines (hclog's JSON) of an extension go, one
-	// Write each, also from several goroutines at a time; a Write must not block for
-	// long. It is called once for each start of a process. Nil: nowhere.
-	LogSink func(id string) io.Writer
+	// Output returns what takes the output of a process that serves extensions. It is
+	// called once for each start. Nil: nothing does.
+	Output func(ids []string) Output
 	// ProbeInterval is the time between two health probes, each of which times out
 	// after ProbeTimeout. UsageInterval is the time between two checks of the memory
 	// and the number of processes of an extension; its data on disk is checked a
@@ -54,8 +52,8 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = hclog.NewNullLogger()
 	}
-	if o.LogSink == nil {
-		o.LogSink = func(string) io.Writer { return io.Discard }
+	if o.Output == nil {
+		o.Output = func([]string) Output { return unheard{} }
 	}
 	if o.Guard == nil {
 		o.Guard = func(int, sandbox.Limits, bool) error { return nil }

@@ -69,7 +69,7 @@ func TestAToolThatNeedsApprovalIsRunAfterAYesOnly(t *testing.T) {
 				w.telegram.ShowsOne(
 					"orchestrator wants to run notes/burn:",
 					"which: all of them\n",
-					"Reply yes or no. (Question q1",
+					"Reply yes or no. With \"always here\" or \"always\" I won't ask again. (Question q1",
 				)
 				w.Wait(50 * time.Minute) // the time of the turn stands still
 				if len(a.requests) != 0 || w.orchestrator.Cancelled(turn.Delivery.GetToken()) {

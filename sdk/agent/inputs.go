@@ -83,6 +83,7 @@ func inputRow(id string, in contract.AgentInput) *busv1.Entry {
 	return &busv1.Entry{
 		Kind: contract.EntryInput, Input: id, InputKind: in.Kind, Sender: in.Sender, Text: in.Text, Thread: in.Thread,
 		ForwardedFrom: in.ForwardedFrom, Attachments: attachments(in),
+		Quote: in.Quote.Row(),
 	}
 }
 

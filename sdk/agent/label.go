@@ -20,12 +20,26 @@ func render(e *busv1.Entry, group bool, limit int) string {
 	}
 	switch kind := e.GetInputKind(); kind {
 	case contract.InputUser, "":
-		return written(e, group, text)
-	case contract.InputTask, contract.InputMessage, contract.InputResult, contract.InputNotice, contract.InputRecord:
+		return quoted(e) + written(e, group, text)
+	case contract.InputRecord:
+		if e.GetQuote() != nil {
+			kind = "reaction"
+		}
+		return quoted(e) + labelled(kind, senderName(e.GetSender(), "unknown"), text)
+	case contract.InputTask, contract.InputMessage, contract.InputResult, contract.InputNotice:
 		return labelled(kind, senderName(e.GetSender(), "unknown"), text)
 	default:
 		return labelled(contract.InputNotice, senderName(e.GetSender(), "unknown"), text)
 	}
+}
+
+// quoted is the earlier message that an input answers, or reacts to; empty: none.
+func quoted(e *busv1.Entry) string {
+	q := e.GetQuote()
+	if q == nil {
+		return ""
+	}
+	return labelled("quoted", senderName(q.GetSender(), "you"), cutText(q.GetText(), contract.MaxQuote)) + "\n"
 }
 
 // written is a text that a person wrote or passed on. What others wrote, and what

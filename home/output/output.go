@@ -1,8 +1,9 @@
-package supervisor
+// Package output turns what the processes of extensions write into log lines, and keeps
+// the end of it, which says why a process died.
+package output
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,33 +15,27 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/time/rate"
 
 	"github.com/switchboard-run/switchboard/contract"
 )
 
 const (
-	maxLine  = 64 << 10 // a longer line is cut into pieces
 	keepTail = 12       // last lines that are kept
 	keepLine = 512      // bytes kept of each of them
 	maxCrash = 16 << 10 // bytes kept of a stack trace
-
-	// The rate at which a stream is read: a burst, and bytes per second. A process
-	// that writes faster blocks, as on a full pipe.
-	outputBurst = 4 << 20
-	outputRate  = 512 << 10
 )
 
-// output receives the output of a process line by line: log lines in hclog's JSON
+// Output is what one process writes, line by line: log lines in hclog's JSON
 // go unchanged to the log of the extension that they name, all others become such
-// lines. It keeps the last lines, which say why the process died.
+// lines. It keeps the last lines, which say why the process died. It implements
+// supervisor.Output.
 //
 // Secrets of the process are redacted everywhere: in a URL of an error, at the end
 // of a panic.
 //
 // Lines are parsed here because go-plugin's parser panics, in the kernel, on a log
 // line whose message is not a string.
-type output struct {
+type Output struct {
 	sinks map[string]io.Writer
 	logs  map[string]hclog.Logger
 
@@ -54,8 +49,11 @@ type output struct {
 	trace  int // bytes of the stack trace
 }
 
-func newOutput(ids []string, sink func(id string) io.Writer) *output {
-	o := &output{sinks: map[string]io.Writer{}, logs: map[string]hclog.Logger{}}
+// New returns the output of a process that serves extensions. Sink returns where the log
+// lines of one go, one Write each, also from several goroutines at a time; a Write must
+// not block for long.
+func New(ids []string, sink func(id string) io.Writer) *Output {
+	o := &Output{sinks: map[string]io.Writer{}, logs: map[string]hclog.Logger{}}
 	for _, id := range ids {
 		w := sink(id)
 		o.sinks[id] = w
@@ -71,9 +69,9 @@ const (
 	redacted  = "[secret]"
 )
 
-// conceal redacts secrets from now on, also in the forms that they have in a URL
+// Conceal redacts secrets from now on, also in the forms that they have in a URL
 // or in JSON.
-func (o *output) conceal(secrets iter.Seq[string]) {
+func (o *Output) Conceal(secrets iter.Seq[string]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for secret := range secrets {
@@ -93,75 +91,21 @@ func (o *output) conceal(secrets iter.Seq[string]) {
 	}
 }
 
-// clean returns a text with its secrets redacted.
-func (o *output) clean(text string) string {
+// Clean returns a text with its secrets redacted.
+func (o *Output) Clean(text string) string {
 	if r := o.secrets.Load(); r != nil {
 		return r.Replace(text)
 	}
 	return text
 }
 
-// lines passes on what is written to it line by line, at a limited rate until ctx
-// ends.
-type lines struct {
-	ctx   context.Context
-	limit *rate.Limiter
-	take  func(line []byte)
-
-	mu     sync.Mutex
-	part   []byte // of a line
-	closed bool
-}
-
-func newLines(ctx context.Context, take func([]byte)) *lines {
-	return &lines{ctx: ctx, limit: rate.NewLimiter(outputRate, outputBurst), take: take}
-}
-
-// Write implements io.Writer.
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return 0, io.ErrClosedPipe
-	}
-	_ = l.limit.WaitN(l.ctx, len(p))
-	l.part = append(l.part, p...)
-	for {
-		line, rest, whole := bytes.Cut(l.part, []byte("\n"))
-		if len(line) > maxLine || len(line) == maxLine && !whole {
-			line, rest, whole = l.part[:maxLine], l.part[maxLine:], true
-		}
-		if !whole {
-			return len(p), nil
-		}
-		l.take(line)
-		l.part = rest
-	}
-}
-
-// Close takes the last line, which may not be whole.
-func (l *lines) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.closed && len(l.part) > 0 {
-		l.take(l.part)
-	}
-	l.closed = true
-	return nil
-}
-
-// copy takes all of a stream.
-func (l *lines) copy(r io.Reader) {
-	_, _ = io.Copy(l, r)
-	_ = l.Close()
-}
-
-func (o *output) line(stream string, line []byte) {
+// Line takes a line of stdout or stderr.
+func (o *Output) Line(stream string, line []byte) {
 	line = bytes.TrimRight(line, "\r\n")
 	if len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
-	line = []byte(o.clean(string(line)))
+	line = []byte(o.Clean(string(line)))
 	var entry struct {
 		Level   any `json:"@level"`
 		Message any `json:"@message"`
@@ -192,7 +136,7 @@ func (o *output) line(stream string, line []byte) {
 
 // logLine writes a JSON line to the log of the extension that its module names,
 // or, if it names none of them, to all.
-func (o *output) logLine(line []byte, module string) {
+func (o *Output) logLine(line []byte, module string) {
 	id, _, _ := strings.Cut(module, ".")
 	line = append(line, '\n')
 	if w, ok := o.sinks[id]; ok {
@@ -205,7 +149,7 @@ func (o *output) logLine(line []byte, module string) {
 }
 
 // remember keeps a plain line, and reports whether the process panics.
-func (o *output) remember(stream, line string) bool {
+func (o *Output) remember(stream, line string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	ends := strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
@@ -222,8 +166,8 @@ func (o *output) remember(stream, line string) bool {
 	return o.panics
 }
 
-// last is the end of the output: in one line, and in full.
-func (o *output) last() (summary, full string) {
+// Last is the end of the output: in one line, and in full.
+func (o *Output) Last() (summary, full string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	full = strings.Join(o.tail, "\n")

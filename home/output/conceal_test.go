@@ -1,4 +1,4 @@
-package supervisor
+package output
 
 import (
 	"bytes"
@@ -13,16 +13,16 @@ import (
 func TestSecretsAreTakenOutOfWhatAProcessWrites(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	o := newOutput([]string{"a"}, func(string) io.Writer { return &log })
-	o.conceal(slices.Values([]string{"123:AA/bb+cc", `quo"ted`, "no", ""}))
-	o.conceal(slices.Values([]string{"another-one"})) // of the next that shares the process
+	o := New([]string{"a"}, func(string) io.Writer { return &log })
+	o.Conceal(slices.Values([]string{"123:AA/bb+cc", `quo"ted`, "no", ""}))
+	o.Conceal(slices.Values([]string{"another-one"})) // of the next that shares the process
 	for _, line := range []string{
 		"calling https://x/bot123:AA/bb+cc/getMe: no", `{"@level":"error","@message":"failed","@module":"a","error":"key=123%3AAA%2Fbb%2Bcc quo\"ted"}`,
 		"another-one, and no more", `panic: quo"ted`,
 	} {
-		o.line("stderr", []byte(line+"\n"))
+		o.Line("stderr", []byte(line+"\n"))
 	}
-	summary, full := o.last()
+	summary, full := o.Last()
 	for _, secret := range []string{"AA/bb", "AA%2Fbb", `quo"ted`, `quo\"ted`, "another-one"} {
 		if all := log.String() + summary + full; strings.Contains(all, secret) {
 			t.Errorf("%s stands in %s", secret, all)

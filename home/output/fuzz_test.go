@@ -1,4 +1,4 @@
-package supervisor
+package output
 
 import (
 	"bytes"
@@ -19,10 +19,10 @@ func FuzzOutput(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream string, printed []byte) {
 		logs := map[string]*bytes.Buffer{"a": {}, "b": {}}
-		o := newOutput([]string{"a", "b"}, func(id string) io.Writer { return logs[id] })
+		o := New([]string{"a", "b"}, func(id string) io.Writer { return logs[id] })
 		lines := 0
 		for line := range bytes.Lines(printed) {
-			o.line(stream, line)
+			o.Line(stream, line)
 			if len(bytes.TrimSpace(line)) > 0 {
 				lines++
 			}
@@ -30,7 +30,7 @@ func FuzzOutput(f *testing.F) {
 		if lines > 0 && logs["a"].Len()+logs["b"].Len() == 0 {
 			t.Errorf("nothing of %q is logged", printed)
 		}
-		summary, full := o.last()
+		summary, full := o.Last()
 		if !o.panics && len(o.tail) > keepTail || len(full) > maxCrash+len(printed)+keepTail ||
 			utf8.Valid(printed) && !utf8.ValidString(summary) {
 			t.Errorf("%d lines and %d bytes are kept, and %q", len(o.tail), len(full), summary)
