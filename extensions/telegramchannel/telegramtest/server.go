@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/switchboard-run/switchboard/internal/loopback"
 )
 
 // DefaultToken is the token of a server's first bot unless [WithToken] names another.
@@ -27,7 +29,7 @@ type Server struct {
 	now    func() time.Time
 	limits Limits
 
-	port     *port
+	port     *loopback.Port
 	listenMu sync.Mutex
 	http     *http.Server
 	served   chan struct{}
@@ -90,7 +92,7 @@ func New(opts ...Option) (*Server, error) {
 		o(s)
 	}
 	var err error
-	if s.port, err = takePort(); err != nil {
+	if s.port, err = loopback.Take(); err != nil {
 		return nil, err
 	}
 	if err := s.Up(); err != nil {
@@ -113,7 +115,7 @@ func Start(tb testing.TB, opts ...Option) *Server {
 
 // Up restarts a server that is down, on the same address.
 func (s *Server) Up() error {
-	l, err := s.port.listen()
+	l, err := s.port.Listen()
 	if err != nil {
 		return err
 	}
@@ -143,7 +145,7 @@ func (s *Server) Up() error {
 
 // URL is the base address to give to a bot, such as http://127.0.0.1:40001.
 // It stays the same over Down and Up.
-func (s *Server) URL() string { return "http://" + s.port.addr }
+func (s *Server) URL() string { return "http://" + s.port.Addr }
 
 // Down takes the server down: open connections break, new ones are refused. It keeps
 // its port, chats, messages and unconfirmed updates.
@@ -162,7 +164,7 @@ func (s *Server) Down() {
 // Close closes the server. It may be called more than once.
 func (s *Server) Close() {
 	s.Down()
-	s.port.release()
+	s.port.Release()
 }
 
 // Clock is a clock that a test advances. The zero value starts at the

@@ -1,4 +1,6 @@
-package telegramtest
+// Package loopback reserves ports on loopback, for servers of tests that go down and come
+// back on the same address.
+package loopback
 
 import (
 	"context"
@@ -11,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// port reserves a port while its server is down: a socket is bound to it but does not
+// Port reserves a port while its server is down: a socket is bound to it but does not
 // listen, so connections are refused.
-type port struct {
-	addr    string
-	release func()
+type Port struct {
+	Addr    string // such as 127.0.0.1:40001
+	Release func()
 }
 
-// takePort reserves a free loopback port.
-func takePort() (*port, error) {
+// Take reserves a free port.
+func Take() (*Port, error) {
 	syscall.ForkLock.RLock()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err == nil {
@@ -27,9 +29,9 @@ func takePort() (*port, error) {
 	}
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		return nil, fmt.Errorf("telegramtest: create a socket: %w", err)
+		return nil, fmt.Errorf("create a socket: %w", err)
 	}
-	p := &port{release: sync.OnceFunc(func() { _ = unix.Close(fd) })}
+	p := &Port{Release: sync.OnceFunc(func() { _ = unix.Close(fd) })}
 	if err = shareable(fd); err == nil {
 		err = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
 	}
@@ -38,24 +40,24 @@ func takePort() (*port, error) {
 		bound, err = unix.Getsockname(fd)
 	}
 	if err != nil {
-		p.release()
-		return nil, fmt.Errorf("telegramtest: reserve a port: %w", err)
+		p.Release()
+		return nil, fmt.Errorf("reserve a port: %w", err)
 	}
-	p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.(*unix.SockaddrInet4).Port))
+	p.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.(*unix.SockaddrInet4).Port))
 	return p, nil
 }
 
-// listen listens on the port.
-func (p *port) listen() (net.Listener, error) {
+// Listen listens on the port.
+func (p *Port) Listen() (net.Listener, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if failed := c.Control(func(fd uintptr) { err = shareable(int(fd)) }); failed != nil {
 			return failed
 		}
 		return err
 	}}
-	l, err := lc.Listen(context.Background(), "tcp", p.addr)
+	l, err := lc.Listen(context.Background(), "tcp", p.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("telegramtest: listen on %s: %w", p.addr, err)
+		return nil, fmt.Errorf("listen on %s: %w", p.Addr, err)
 	}
 	return l, nil
 }
