@@ -31,6 +31,9 @@ func newChatCommand() *cobra.Command {
 		Short: "Talk to a running kernel",
 		Long: "Opens a chat with the running kernel. All chats share one conversation, unless you give --new or\n" +
 			"--session.\n\n" +
+			"/attach PATH attaches files to the next message, and a file that is dropped on the terminal is\n" +
+			"attached too; /detach removes them. /save FILE [PATH] saves a file of the conversation, by the digits\n" +
+			"that it is named with.\n\n" +
 			"Without a terminal it is a filter: every line of the input is a message, and the output has the\n" +
 			"answers. With --json each answer is an object with the id of its session, for --session.",
 		Example: "  switchboard chat\n  switchboard chat --new --agent echo\n  echo 'list reminders' | switchboard chat\n" +
@@ -74,6 +77,9 @@ func chat(ctx context.Context, home *config.Home, o terminal.Options) error {
 	o.Socket = filepath.Join(home.RuntimeDir(), wire.SocketName)
 	o.TokenFile = filepath.Join(home.Path(), "data", "cli_channel", wire.TokenName)
 	o.HistoryFile = filepath.Join(home.Path(), "history")
+	if settings, err := config.Load(home.Config()); err == nil { // the kernel checks it again
+		o.MaxFile = int64(settings.Files.File)
+	}
 	o.Language, _, _ = strings.Cut(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_MESSAGES"), os.Getenv("LANG")), ".")
 	err := terminal.Run(ctx, o)
 	if errors.Is(err, terminal.ErrNoKernel) {

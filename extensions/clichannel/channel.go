@@ -8,8 +8,9 @@
 // then Send asks for a retry, and the next terminal that attaches shows it. A
 // terminal shows a repeated message once, so the manifest declares dedupe. All
 // terminals of a conversation show the same messages, including those typed at the
-// others; a message without a conversation goes to every interactive terminal. The
-// channel is ready while a terminal is attached.
+// others; a message without a conversation goes to every interactive terminal. A file is
+// stored before the message that brings it is accepted, and can be saved for 30 days at
+// the terminals of its conversation. The channel is ready while a terminal is attached.
 //
 // Delivery to a second terminal is not promised: a terminal that cannot keep up is
 // detached and delays no other. Drafts, echoes and states may be lost. Only processes
@@ -33,6 +34,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/attachment"
 )
 
 // ID is the extension's id.
@@ -64,6 +66,8 @@ type kernel interface {
 	Commands(ctx context.Context) ([]*kernelv1.Command, error)
 	SetReadiness(state extensionv1.Readiness_State, detail string)
 	Log() hclog.Logger
+	attachment.Storage
+	fileStore
 }
 
 // channel implements sdk.Channel and sdk.Drafter.
@@ -77,6 +81,7 @@ type channel struct {
 	token        string // required of terminals; empty: none
 
 	server *server
+	files  *files
 }
 
 var (
@@ -113,6 +118,7 @@ func (c *channel) serve(ctx context.Context, k kernel, dir string, config Config
 	if err != nil {
 		return err
 	}
+	c.files = &files{store: k, now: time.Now}
 	c.server = newServer(k, c, l, config)
 	k.SetReadiness(sdk.Offline, noTerminal)
 	c.server.start(ctx)
@@ -131,12 +137,17 @@ var noTerminal = words.Sprintf("no terminal is attached: open one with `switchbo
 // errNoTerminal is the retry reason while no terminal is attached.
 var errNoTerminal = errors.New(noTerminal)
 
-// Send shows m on the terminals of its conversation.
+// Send shows m on the terminals of its conversation. Its files can be saved from the
+// moment that they are named there.
 func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) {
+	files, err := c.files.keepSent(ctx, m.Conversation, m.Attachments)
+	if err != nil {
+		return sdk.Receipt{}, err
+	}
 	d := c.hub.open(wire.Frame{
 		Type: wire.Message, ID: m.ID, Conversation: m.Conversation, Text: m.Text,
 		ReplyTo: m.ReplyTo, Notice: m.Notice, Repeat: m.Repeat, Part: m.Part, Parts: m.Parts, Session: m.Session,
-		Draft: m.DraftID,
+		Draft: m.DraftID, Attachments: files,
 	})
 	defer c.hub.close(d)
 	late := time.NewTimer(c.sendTimeout)

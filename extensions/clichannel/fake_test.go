@@ -2,11 +2,16 @@ package clichannel
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/ownuser"
@@ -30,9 +36,12 @@ type fakeKernel struct {
 	messages []contract.UserMessage
 	dedupe   map[string]bool
 	states   []extensionv1.Readiness_State
+	values   map[string]sdk.Value
+	files    map[string]string // by hash
+	storing  func() error      // called by PutBlob with the file
 }
 
-func (k *fakeKernel) Receive(_ context.Context, m contract.UserMessage, dedupe string, _ ...sdk.Effect) error {
+func (k *fakeKernel) Receive(_ context.Context, m contract.UserMessage, dedupe string, effects ...sdk.Effect) error {
 	if k.taking != nil {
 		k.taking()
 	}
@@ -45,7 +54,81 @@ func (k *fakeKernel) Receive(_ context.Context, m contract.UserMessage, dedupe s
 		k.dedupe[dedupe] = true
 		k.messages = append(k.messages, m)
 	}
+	k.changed.Broadcast()
+	return k.apply(effects)
+}
+
+// Commit applies what the channel writes. A file that is not stored can't be kept.
+func (k *fakeKernel) Commit(_ context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return nil, k.apply(effects)
+}
+
+// apply is Commit; k.mu is held.
+func (k *fakeKernel) apply(effects []sdk.Effect) error {
+	for _, e := range effects {
+		pb, err := e.Proto()
+		if err != nil {
+			return err
+		}
+		for _, hash := range pb.GetPut().GetBlobs() {
+			if _, ok := k.files[hash]; !ok {
+				return fmt.Errorf("file %s: %w", hash, contract.ErrNotFound)
+			}
+		}
+		switch put := pb.GetPut(); {
+		case put != nil:
+			k.values[put.GetKey()] = sdk.Value{Key: put.GetKey(), Value: put.GetValue(), Version: 1}
+		case pb.GetDelete() != nil:
+			delete(k.values, pb.GetDelete().GetKey())
+		}
+	}
 	return nil
+}
+
+// Page returns two values at a time, whatever the limit.
+func (k *fakeKernel) Page(_ context.Context, prefix, after string, _ int) (page []sdk.Value, more bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(k.values)) {
+		if !strings.HasPrefix(key, prefix) || key <= after {
+			continue
+		}
+		if len(page) == 2 {
+			return page, true, nil
+		}
+		page = append(page, k.values[key])
+	}
+	return page, false, nil
+}
+
+func (k *fakeKernel) PutBlob(ctx context.Context, from io.Reader) (sdk.Blob, error) {
+	b, err := io.ReadAll(from)
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return sdk.Blob{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.storing != nil {
+		if err := k.storing(); err != nil {
+			return sdk.Blob{}, err
+		}
+	}
+	hash := fmt.Sprintf("%x", sha256.Sum256(b))
+	k.files[hash] = string(b)
+	return sdk.Blob{Hash: hash, Size: int64(len(b))}, nil
+}
+
+func (k *fakeKernel) GetBlob(_ context.Context, name string, to io.Writer) (sdk.Blob, error) {
+	k.mu.Lock()
+	text, ok := k.files[name]
+	k.mu.Unlock()
+	if !ok {
+		return sdk.Blob{}, fmt.Errorf("read file %s: %w", name, contract.ErrNotFound)
+	}
+	n, err := io.WriteString(to, text)
+	return sdk.Blob{Hash: name, Size: int64(n)}, err
 }
 
 func (k *fakeKernel) SetReadiness(state extensionv1.Readiness_State, _ string) {
@@ -112,7 +195,7 @@ func newGuardedRig(t *testing.T, whose func(net.Conn) (int, error)) *rig {
 // begin starts the channel, like a new process of the extension.
 func (r *rig) begin() {
 	r.t.Helper()
-	r.kernel = &fakeKernel{dedupe: map[string]bool{}}
+	r.kernel = &fakeKernel{dedupe: map[string]bool{}, values: map[string]sdk.Value{}, files: map[string]string{}}
 	r.kernel.changed = sync.NewCond(&r.kernel.mu)
 	r.channel = newChannel()
 	r.sendTimeout, r.helloTimeout, r.writeTimeout, r.checkPeer = time.Hour, time.Hour, time.Hour, r.whose

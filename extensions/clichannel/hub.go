@@ -183,7 +183,7 @@ func (h *hub) echoLocked(t *terminal, f wire.Frame) {
 	h.echoed.Put(f.ID, "")
 	for other := range h.terminals {
 		if other != t && other.conversation == t.conversation && !other.script {
-			other.queue.put(wire.Frame{Type: wire.Echo, ID: f.ID, Text: f.Text})
+			other.queue.put(wire.Frame{Type: wire.Echo, ID: f.ID, Text: f.Text, Attachments: f.Attachments})
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 type server struct {
 	kernel       kernel
 	hub          *hub
+	files        *files
 	listener     *ownuser.Listener
 	config       Config
 	token        string
@@ -29,7 +30,7 @@ type server struct {
 
 func newServer(k kernel, c *channel, l net.Listener, config Config) *server {
 	s := &server{
-		kernel: k, hub: c.hub, config: config, token: c.token,
+		kernel: k, hub: c.hub, files: c.files, config: config, token: c.token,
 		helloTimeout: c.helloTimeout, writeTimeout: c.writeTimeout,
 	}
 	s.listener = ownuser.Listen(l, func(pid int) { k.Log().Debug("too many connections of a process", "pid", pid) })

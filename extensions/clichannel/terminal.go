@@ -34,6 +34,8 @@ type terminal struct {
 	script       bool
 	queue        *queue
 	offered      *wire.Recent // ids of messages queued for it; guarded by hub.mu
+	uploads      *uploads
+	fetches      fetches
 }
 
 // wants reports whether a message to a conversation is for the terminal.
@@ -59,7 +61,7 @@ func (s *server) serve(ctx context.Context, c *ownuser.Conn) {
 	}
 	t.queue.put(wire.Frame{
 		Type: wire.Welcome, Version: wire.Version, Conversation: t.conversation,
-		Text: s.config.Greeting, Hint: s.config.Hint, Commands: s.commands(ctx),
+		Text: s.config.Greeting, Hint: s.config.Hint, Commands: s.commands(ctx), Attach: true,
 	})
 	if !s.hub.attach(t) {
 		refuse(conn, fmt.Errorf("%d terminals are attached, which is the limit: close one", maxTerminals))
@@ -77,7 +79,12 @@ func (s *server) serve(ctx context.Context, c *ownuser.Conn) {
 			log.Info("terminal detached", "terminal", t.id, "error", err)
 		}
 	}()
-	err = s.read(ctx, t)
+	using, cancel := context.WithCancel(ctx)
+	defer t.fetches.running.Wait()
+	defer cancel()
+	err = s.read(using, t)
+	cancel()
+	t.uploads.abort()
 	s.hub.detach(t)
 	if err != nil {
 		t.queue.put(wire.Frame{Type: wire.Error, Text: err.Error(), Fatal: errors.Is(err, wire.ErrTooLong)})
@@ -130,6 +137,7 @@ func (s *server) handshake(conn *wire.Conn) (*terminal, error) {
 	t := &terminal{
 		conn: conn, id: f.Terminal, conversation: f.Conversation, agent: f.Agent, language: f.Language, script: f.Script,
 		queue: newQueue(), offered: wire.NewRecent(keepIDs),
+		uploads: newUploads(s.kernel), fetches: fetches{slots: make(chan struct{}, maxFetches)},
 	}
 	switch {
 	case f.New:
@@ -196,6 +204,12 @@ func (s *server) read(ctx context.Context, t *terminal) error {
 			if err := s.receive(ctx, t, f); err != nil {
 				return err
 			}
+		case wire.File:
+			if err := t.uploads.add(ctx, f); err != nil {
+				return err
+			}
+		case wire.Fetch:
+			s.fetch(ctx, t, f)
 		case wire.Shown:
 			s.hub.confirm(t, f.ID)
 		}
@@ -206,19 +220,25 @@ func (s *server) read(ctx context.Context, t *terminal) error {
 // connection, and the terminal reconnects and sends the message again.
 func (s *server) receive(ctx context.Context, t *terminal, f wire.Frame) error {
 	refusal := ""
+	files, err := t.uploads.take(f.Files)
 	switch {
+	case err != nil && (isFinal(err) || errors.Is(err, errMissingFile)):
+		refusal = err.Error()
+	case err != nil:
+		return fmt.Errorf("the kernel did not store a file: %w", err)
 	case len(f.Text) > wire.MaxText:
 		refusal = fmt.Sprintf("the message has %d bytes; the limit is %d", len(f.Text), wire.MaxText)
-	case strings.TrimSpace(f.Text) == "":
+	case strings.TrimSpace(f.Text) == "" && len(files) == 0:
 		refusal = "the message is empty"
 	}
 	if refusal == "" {
+		f.Attachments = files
 		s.hub.addArrival(t, f)
 		err := s.kernel.Receive(ctx, contract.UserMessage{
 			Text: f.Text, UserID: LocalUser, ConversationID: t.conversation, AgentID: t.agent,
 			Language:  t.language,
-			MessageID: f.ID, SentAt: time.Now().Unix(),
-		}, t.conversation+"/"+f.ID)
+			MessageID: f.ID, SentAt: time.Now().Unix(), Attachments: files,
+		}, t.conversation+"/"+f.ID, s.files.keep(t.conversation, files)...)
 		if err != nil {
 			s.hub.removeArrival(f.ID)
 		}
@@ -226,6 +246,9 @@ func (s *server) receive(ctx context.Context, t *terminal, f wire.Frame) error {
 		case err == nil:
 			s.hub.echo(t, f)
 			t.queue.put(wire.Frame{Type: wire.Accepted, ID: f.ID})
+			if len(files) > 0 {
+				s.removeOldFiles(ctx)
+			}
 			return nil
 		case isFinal(err):
 			refusal = err.Error()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,10 @@ func chat(ctx context.Context, o Options) error {
 	defer e.close()
 	c := &chatView{editor: e, screen: e.screen, options: o,
 		theme: theme{color: o.outputStyle() == colored, language: o.Language}}
+	defer c.next.drop()
+	if o.outputStyle() == colored {
+		c.graphics = graphicsOf(os.Getenv)
+	}
 	e.setPrompt(c.theme.prompt(""))
 	e.showChoices = c.showChoices
 	l := newLink(o, false, c)
@@ -81,7 +86,7 @@ func (c *chatView) loop(o Options) error {
 		idle = 0
 		text := strings.TrimSpace(c.editor.keys.unfold(line))
 		switch {
-		case text == "":
+		case text == "" && len(c.next) == 0:
 			c.screen.release()
 			continue
 		case isQuit(text):
@@ -96,7 +101,9 @@ func (c *chatView) loop(o Options) error {
 			width, _ := c.screen.size()
 			c.screen.replace(c.editor.rows(line), c.theme.ownMessage(text, width))
 		}
-		c.submit(text)
+		if !c.local(text) {
+			c.submitWithFiles(text)
+		}
 		c.screen.release()
 		if err := h.add(text); err != nil && !c.historyFailed {
 			c.historyFailed = true
@@ -112,7 +119,7 @@ func reportUnsent(o Options, unsent []outgoing) error {
 	}
 	fmt.Fprintln(o.Out, words.Say(o.Language, "Not sent:"))
 	for _, m := range unsent {
-		fmt.Fprintln(o.Out, "  "+shorten(m.text))
+		fmt.Fprintln(o.Out, "  "+m.describe())
 	}
 	return fmt.Errorf("%w: %s", ErrUnsent, count(len(unsent), "message"))
 }
@@ -133,6 +140,7 @@ type chatView struct {
 	link    *link
 
 	historyFailed bool
+	graphics      graphics
 
 	mu       sync.Mutex
 	welcomed bool // at least once
@@ -146,13 +154,14 @@ type chatView struct {
 	drafting string      // its text
 	notReady string
 	offline  map[string]bool // ids of messages typed while not connected
+	next     attached        // files of the next message; only loop changes it
 }
 
 // submit sends a message.
-func (c *chatView) submit(text string) {
+func (c *chatView) submit(text string, files ...*file) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id, online := c.link.send(text)
+	id, online := c.link.send(text, files)
 	if c.waiting == nil {
 		c.waiting, c.offline = map[string]bool{}, map[string]bool{}
 	}
@@ -222,6 +231,9 @@ func (c *chatView) render(lines ...string) {
 	if c.drafting != "" {
 		live = c.theme.draft(c.drafting, width, max(3, height/2))
 	}
+	if len(c.next) > 0 {
+		live = append(live, c.theme.faint("  "+c.say("attached: %s (Enter sends it, /detach removes it)", c.next.describe())))
+	}
 	switch {
 	case !c.online && len(c.waiting) > 0:
 		n := len(c.waiting)
@@ -247,7 +259,7 @@ func (c *chatView) render(lines ...string) {
 func (c *chatView) welcome(f wire.Frame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	commands := strings.Fields(f.Commands)
+	commands := append(strings.Fields(f.Commands), localCommands...)
 	c.editor.commands.Store(&commands)
 	width, _ := c.screen.size()
 	var lines []string
@@ -271,7 +283,7 @@ func (c *chatView) accepted(m outgoing) {
 	c.setWorking(true)
 	if c.offline[m.id] {
 		delete(c.offline, m.id)
-		c.render(c.theme.faint("  " + c.say("sent: %s", shorten(m.text))))
+		c.render(c.theme.faint("  " + c.say("sent: %s", m.describe())))
 		return
 	}
 	c.render()
@@ -282,7 +294,7 @@ func (c *chatView) refused(m outgoing, reason string) {
 	defer c.mu.Unlock()
 	delete(c.waiting, m.id)
 	delete(c.offline, m.id)
-	c.render(c.theme.failure(c.say("not sent: %q: %s", shorten(m.text), words.Translate(c.options.Language, reason))))
+	c.render(c.theme.failure(c.say("not sent: %q: %s", m.describe(), words.Translate(c.options.Language, reason))))
 }
 
 func (c *chatView) message(f wire.Frame) (bool, error) {
@@ -298,6 +310,7 @@ func (c *chatView) print(f wire.Frame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	width, _ := c.screen.size()
+	defer c.showImages(f.Attachments)
 	if f.Notice {
 		c.screen.alert(c.theme.notice(f, width)...)
 		return
@@ -319,7 +332,7 @@ func (c *chatView) echo(f wire.Frame) {
 	defer c.mu.Unlock()
 	width, _ := c.screen.size()
 	c.setWorking(true)
-	c.render(c.theme.echo(f.Text, width)...)
+	c.render(c.theme.echo(f, width)...)
 }
 
 func (c *chatView) draft(f wire.Frame) {
@@ -346,11 +359,11 @@ func (c *chatView) state(f wire.Frame) {
 	c.render()
 }
 
-// showChoices lists the commands that complete the line.
-func (c *chatView) showChoices(commands []string) {
+// showChoices lists what completes the line.
+func (c *chatView) showChoices(choices []string) {
 	width, _ := c.screen.size()
 	var lines []string
-	for _, l := range markdown.Text("/"+strings.Join(commands, " /"), width-2) {
+	for _, l := range markdown.Text(strings.Join(choices, " "), width-2) {
 		lines = append(lines, c.theme.faint("  "+l))
 	}
 	c.screen.print(lines...)

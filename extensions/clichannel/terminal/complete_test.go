@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"os"
 	"slices"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 func TestCompleted(t *testing.T) {
 	t.Parallel()
 	commands := []string{"new", "status", "stop", "schedules", "sethome"}
+	all := []string{"/new", "/status", "/stop", "/schedules", "/sethome"}
 	const tab = string(tabRune)
 	for line, want := range map[string]string{
 		"/n" + tab: "/new ", "/sc" + tab: "/schedules ", "/st" + tab: "/st", "/sta" + tab: "/status ", "/" + tab: "/",
@@ -21,13 +23,50 @@ func TestCompleted(t *testing.T) {
 		if changed != (want != "") || string(got) != want {
 			t.Errorf("%q becomes %q, %t, want %q", line, string(got), changed, want)
 		}
-		if fit := map[string][]string{"/st" + tab: {"status", "stop"}, "/" + tab: commands}[line]; !slices.Equal(choices,
+		if fit := map[string][]string{"/st" + tab: {"/status", "/stop"}, "/" + tab: all}[line]; !slices.Equal(choices,
 			fit) {
 			t.Errorf("%q can be %q, want %q", line, choices, fit)
 		}
 	}
 	if _, _, changed := complete([]rune("/n"+tab+"ew"), 3, commands); changed {
 		t.Error("a tab in the middle completes")
+	}
+}
+
+func TestPathsAreCompleted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir() + "/"
+	for _, name := range []string{"cat.jpg", "car.jpg", "my photo.jpg", ".hidden", "кот.jpg", "код.txt", "it's.txt"} {
+		writeFile(t, dir+name, "x")
+	}
+	if err := os.Mkdir(dir+"pictures", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const tab = string(tabRune)
+	for line, want := range map[string]string{
+		"/attach " + dir + "cat":      "/attach " + dir + "cat.jpg ",
+		"/attach " + dir + "c":        "/attach " + dir + "ca",
+		"/attach " + dir + "my":       "/attach " + dir + `my\ photo.jpg `,
+		"/attach " + dir + `my\ p`:    "/attach " + dir + `my\ photo.jpg `,
+		"/attach a.jpg " + dir + "pi": "/attach a.jpg " + dir + "pictures/",
+		"/attach " + dir + "к":        "/attach " + dir + "ко",
+		"/attach " + dir + "x":        "/attach " + dir + "x",
+		"/attach " + dir + ".h":       "/attach " + dir + ".hidden ",
+		"/save 3f2a9c " + dir + "pi":  "/save 3f2a9c " + dir + "pictures/",
+		"/attach /nowhere/at/all":     "/attach /nowhere/at/all",
+		"/attach " + dir + "it":       "/attach " + dir + "it",
+	} {
+		runes := []rune(line + tab)
+		if got, _, changed := complete(runes, len(runes), nil); !changed || string(got) != want {
+			t.Errorf("%q becomes %q, want %q", line, string(got), want)
+		}
+	}
+	runes := []rune("/attach " + dir + "ca" + tab)
+	if _, choices, _ := complete(runes, len(runes), nil); !slices.Equal(choices, []string{"car.jpg", "cat.jpg"}) {
+		t.Errorf("the choices are %q", choices)
+	}
+	if _, _, changed := complete([]rune("/save 3f"+tab), 9, nil); changed {
+		t.Error("a reference is completed as a path")
 	}
 }
 
@@ -61,7 +100,7 @@ func TestATabShowsSeveralMatches(t *testing.T) {
 	})
 	c.see("Switchboard · a test model", "", "›")
 	c.press("/\t")
-	c.see("", "  /new /status /stop /schedules /queue_remove /task_cancel", "  /sethome /memories /remember", "› /")
+	c.see("", "  /new /status /stop /schedules /queue_remove /task_cancel", "  /sethome /memories /remember /attach /detach /save", "› /")
 	c.press("st\t")
 	c.see("  /status /stop", "› /st")
 	c.press("o\t\r")

@@ -45,13 +45,18 @@ func filter(ctx context.Context, o Options) error {
 		return fmt.Errorf("%w on %s within %s: start it with `switchboard run`", ErrNoKernel, o.Socket, o.ConnectTimeout)
 	}
 
-	var failures error
+	r := &script{o: o, view: v, link: l, down: down}
+	defer r.next.drop()
 	for {
 		var line string
 		select {
 		case text, more := <-lines:
 			if !more {
-				return errors.Join(failures, <-ended)
+				var err error
+				if len(r.next) > 0 {
+					err = r.ask(ctx, "")
+				}
+				return errors.Join(r.failures, err, <-ended)
 			}
 			line = text
 		case err := <-down:
@@ -64,25 +69,91 @@ func filter(ctx context.Context, o Options) error {
 			continue
 		}
 		if isQuit(line) {
-			return failures
+			return r.failures
 		}
-		if err := checkText(line); err != nil {
-			return errors.Join(failures, err)
-		}
-		v.ask(l, line)
-		late := time.NewTimer(o.AnswerTimeout)
-		select {
-		case err := <-v.answered:
-			failures = errors.Join(failures, err)
-		case err := <-down:
-			down <- nil
+		if err := r.run(ctx, line); err != nil {
 			return err
-		case <-late.C:
-			return fmt.Errorf("%w to %q within %s", unanswered(l), shorten(line), o.AnswerTimeout)
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("%w to %q", unanswered(l), shorten(line)), ctx.Err())
 		}
-		late.Stop()
+	}
+}
+
+// script runs the lines of the input.
+type script struct {
+	o        Options
+	view     *filterView
+	link     *link
+	down     chan error // the link has ended
+	next     attached   // files of the next message
+	failures error      // of lines after which the others go on
+}
+
+// run runs one line. An error ends the script.
+func (r *script) run(ctx context.Context, line string) error {
+	if err := checkText(line); err != nil {
+		return errors.Join(r.failures, err)
+	}
+	switch command, arguments := parseLocal(strings.TrimSpace(line)); command {
+	case "attach":
+		if problems := r.next.add(arguments, r.o.MaxFile); len(problems) > 0 {
+			return errors.Join(append([]error{r.failures}, problems...)...)
+		}
+		return nil
+	case "detach":
+		r.next.drop()
+		return nil
+	case "save":
+		return r.save(ctx, arguments)
+	}
+	return r.ask(ctx, line)
+}
+
+// ask sends a message and waits for the answer. A command takes no files.
+func (r *script) ask(ctx context.Context, line string) error {
+	var files []*file
+	if !strings.HasPrefix(line, "/") {
+		files = r.next.take()
+	}
+	r.view.ask(r.link, line, files)
+	late := time.NewTimer(r.o.AnswerTimeout)
+	defer late.Stop()
+	select {
+	case err := <-r.view.answered:
+		r.failures = errors.Join(r.failures, err)
+		return nil
+	case err := <-r.down:
+		r.down <- nil
+		return err
+	case <-late.C:
+		return fmt.Errorf("%w to %q within %s", unanswered(r.link), shorten(line), r.o.AnswerTimeout)
+	case <-ctx.Done():
+		return errors.Join(fmt.Errorf("%w to %q", unanswered(r.link), shorten(line)), ctx.Err())
+	}
+}
+
+// save saves a file and writes its path.
+func (r *script) save(ctx context.Context, arguments string) error {
+	s, err := parseSave(arguments)
+	if err != nil {
+		return errors.Join(r.failures, err)
+	}
+	saved := make(chan error, 1)
+	r.link.fetch(s.reference, &saving{save: s, done: func(path string, _ int64, err error) {
+		if err != nil {
+			saved <- fmt.Errorf("save %s: %w", s.reference, err)
+			return
+		}
+		_, err = fmt.Fprintln(r.o.Out, path)
+		saved <- err
+	}})
+	select {
+	case err := <-saved:
+		r.failures = errors.Join(r.failures, err)
+		return nil
+	case err := <-r.down:
+		r.down <- nil
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -161,13 +232,13 @@ type filterView struct {
 	asked   map[string]bool
 }
 
-func (v *filterView) ask(l *link, text string) {
+func (v *filterView) ask(l *link, text string, files []*file) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.asked == nil {
 		v.asked = map[string]bool{}
 	}
-	v.current, _ = l.send(text)
+	v.current, _ = l.send(text, files)
 	v.asked[v.current] = true
 }
 
@@ -189,8 +260,9 @@ func (v *filterView) message(f wire.Frame) (bool, error) {
 	if v.o.JSON {
 		return v.object(f)
 	}
+	names := strings.Join(theme{language: v.o.Language}.files(f.Attachments), "\n")
 	if v.question(f) == "" {
-		_, err := fmt.Fprintln(v.o.Err, strings.TrimRight(f.Text, "\n"))
+		_, err := fmt.Fprintln(v.o.Err, join(f.Text, names))
 		return err == nil, err
 	}
 	text := f.Text
@@ -199,10 +271,16 @@ func (v *filterView) message(f wire.Frame) (bool, error) {
 		width, _ := sizeOf(fd)
 		text = strings.Join(markdown.Render(f.Text, width, v.style == colored), "\n")
 	}
+	text = join(text, names)
 	if _, err := io.WriteString(v.o.Out, strings.TrimRight(text, "\n")+"\n"); err != nil {
 		return false, fmt.Errorf("write the answer: %w", err)
 	}
 	return true, nil
+}
+
+// join puts the names of files below a text.
+func join(text, names string) string {
+	return strings.Trim(strings.TrimRight(text, "\n")+"\n"+names, "\n")
 }
 
 // object prints a message as a JSON object on one line.
@@ -211,7 +289,7 @@ func (v *filterView) object(f wire.Frame) (bool, error) {
 	e.SetEscapeHTML(false)
 	if err := e.Encode(Answer{
 		Session: f.Session, Conversation: f.Conversation, Text: f.Text, Part: f.Part, Parts: f.Parts,
-		Notice: f.Notice || v.question(f) == "",
+		Notice: f.Notice || v.question(f) == "", Attachments: f.Attachments,
 	}); err != nil {
 		return false, fmt.Errorf("write the answer: %w", err)
 	}
@@ -239,7 +317,7 @@ func (v *filterView) question(f wire.Frame) string {
 }
 
 func (v *filterView) refused(m outgoing, reason string) {
-	v.answer(m.id, fmt.Errorf("%w: %q: %s", ErrUnsent, shorten(m.text), reason))
+	v.answer(m.id, fmt.Errorf("%w: %q: %s", ErrUnsent, m.describe(), reason))
 }
 
 func (v *filterView) warn(text string) { fmt.Fprintln(v.o.Err, "switchboard chat:", text) }

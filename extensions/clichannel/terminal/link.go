@@ -22,7 +22,7 @@ const (
 )
 
 // view displays the events of a link. One goroutine calls its methods, in the order
-// of the events.
+// of the events; another may call refused.
 type view interface {
 	welcome(f wire.Frame)
 	accepted(m outgoing)
@@ -39,7 +39,16 @@ type view interface {
 }
 
 // outgoing is a message that the kernel has not accepted yet.
-type outgoing struct{ id, text string }
+type outgoing struct {
+	id, text string
+	files    []*file
+}
+
+// queued is a frame to be written, after the files that it names.
+type queued struct {
+	wire.Frame
+	files []*file
+}
 
 // link keeps a connection to the channel, and reconnects when it breaks.
 type link struct {
@@ -50,13 +59,15 @@ type link struct {
 	shown  *wire.Recent
 
 	mu      sync.Mutex
-	outbox  []outgoing   // not accepted, in order
-	ready   bool         // welcomed: frames may be queued
-	queue   []wire.Frame // to be written
+	outbox  []outgoing // not accepted, in order
+	ready   bool       // welcomed: frames may be queued
+	attach  bool       // the channel takes files
+	queue   []queued   // to be written
 	queued  chan struct{}
 	busy    int           // frames being handled and batches being written
 	changed chan struct{} // one of the fields above changed
 	counter int
+	fetches map[string]receiver // by the id of the request
 }
 
 func newLink(o Options, script bool, v view) *link {
@@ -67,6 +78,7 @@ func newLink(o Options, script bool, v view) *link {
 		shown:   wire.NewRecent(keepShown),
 		queued:  make(chan struct{}, 1),
 		changed: make(chan struct{}, 1),
+		fetches: map[string]receiver{},
 		hello: wire.Frame{
 			Type: wire.Hello, Version: wire.Version, Terminal: wire.NewID(),
 			Conversation: o.Conversation, New: o.New, Agent: o.Agent, Language: o.Language, Script: script,
@@ -74,21 +86,36 @@ func newLink(o Options, script bool, v view) *link {
 	}
 }
 
-// send queues a text for the kernel and reports its id and whether there is a
-// connection to send it on.
-func (l *link) send(text string) (id string, online bool) {
+// send queues a text with files for the kernel and reports its id and whether there is a
+// connection to send it on. The link closes the files.
+func (l *link) send(text string, files []*file) (id string, online bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.counter++
-	m := outgoing{id: fmt.Sprintf("%s-%d", l.hello.Terminal, l.counter), text: text}
+	m := outgoing{id: l.nextID(), text: text, files: files}
 	l.outbox = append(l.outbox, m)
 	if l.ready {
-		l.enqueue(m.frame())
+		l.enqueue(m.queued())
 	}
 	return m.id, l.ready
 }
 
-func (m outgoing) frame() wire.Frame { return wire.Frame{Type: wire.Message, ID: m.id, Text: m.text} }
+// nextID returns a new id; l.mu is held.
+func (l *link) nextID() string {
+	l.counter++
+	return fmt.Sprintf("%s-%d", l.hello.Terminal, l.counter)
+}
+
+func (m outgoing) queued() queued {
+	return queued{wire.Frame{Type: wire.Message, ID: m.id, Text: m.text}, m.files}
+}
+
+// describe is the message in a line about it.
+func (m outgoing) describe() string {
+	if len(m.files) == 0 {
+		return shorten(m.text)
+	}
+	return strings.TrimSpace(shorten(m.text) + " [" + attached(m.files).describe() + "]")
+}
 
 // unsent returns what the kernel has not accepted.
 func (l *link) unsent() []outgoing {
@@ -131,7 +158,7 @@ func (l *link) drain(ctx context.Context, limit time.Duration) {
 }
 
 // put queues a frame; l.mu is held.
-func (l *link) enqueue(f wire.Frame) {
+func (l *link) enqueue(f queued) {
 	l.queue = append(l.queue, f)
 	select {
 	case l.queued <- struct{}{}:
@@ -146,6 +173,9 @@ func (l *link) take(id string) (outgoing, bool) {
 	for i, m := range l.outbox {
 		if m.id == id {
 			l.outbox = append(l.outbox[:i:i], l.outbox[i+1:]...)
+			for _, f := range m.files {
+				f.close()
+			}
 			return m, true
 		}
 	}
@@ -196,6 +226,7 @@ func (l *link) connect(ctx context.Context) (welcomed bool, err error) {
 		l.mu.Lock()
 		l.ready, l.queue = false, nil
 		l.mu.Unlock()
+		l.endFetches()
 		l.addBusy(0)
 		cancel()
 		writer.Wait()
@@ -265,9 +296,9 @@ func (l *link) awaitWelcome(conn *wire.Conn) error {
 	defer l.mu.Unlock()
 	// The next connection continues this conversation.
 	l.hello.Conversation, l.hello.New = f.Conversation, false
-	l.ready, l.queue = true, nil
+	l.ready, l.attach, l.queue = true, f.Attach, nil
 	for _, m := range l.outbox {
-		l.enqueue(m.frame())
+		l.enqueue(m.queued())
 	}
 	return nil
 }
@@ -281,7 +312,7 @@ func (l *link) write(ctx context.Context, conn *wire.Conn) {
 		l.busy += min(len(batch), 1)
 		l.mu.Unlock()
 		for _, f := range batch {
-			if err := conn.Write(f); err != nil {
+			if err := l.writeQueued(conn, f); err != nil {
 				l.addBusy(-1)
 				_ = conn.Close()
 				return
@@ -297,6 +328,26 @@ func (l *link) write(ctx context.Context, conn *wire.Conn) {
 		case <-l.queued:
 		}
 	}
+}
+
+// writeQueued writes the files of a frame, and the frame. A message with a file that
+// can't be read is not sent.
+func (l *link) writeQueued(conn *wire.Conn, q queued) error {
+	for i, f := range q.files {
+		id := fmt.Sprintf("%s-file-%d", q.ID, i+1)
+		err := l.sendFile(conn, f, id)
+		if unreadable, ok := errors.AsType[fileError](err); ok {
+			if m, ok := l.take(q.ID); ok { // otherwise an answer has come
+				l.view.refused(m, unreadable.Error())
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		q.Files = append(q.Files, id)
+	}
+	return conn.Write(q.Frame)
 }
 
 func (l *link) handle(f wire.Frame) error {
@@ -325,11 +376,13 @@ func (l *link) handle(f wire.Frame) error {
 			l.shown.Put(f.ID, "")
 		}
 		l.mu.Lock()
-		l.enqueue(wire.Frame{Type: wire.Shown, ID: f.ID})
+		l.enqueue(queued{Frame: wire.Frame{Type: wire.Shown, ID: f.ID}})
 		l.mu.Unlock()
 		if !known {
 			l.view.confirmed(f)
 		}
+	case wire.File:
+		l.receive(f)
 	case wire.Echo:
 		l.view.echo(f)
 	case wire.Draft:
@@ -344,6 +397,8 @@ func (l *link) handle(f wire.Frame) error {
 			l.view.refused(m, f.Text)
 		} else if f.ID == "" {
 			l.view.warn(f.Text)
+		} else {
+			l.endFetch(f.ID, errors.New(f.Text))
 		}
 	}
 	return nil

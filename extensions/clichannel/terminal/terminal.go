@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/switchboard-run/switchboard/contract"
 )
 
 // Options configures Run.
@@ -41,6 +43,8 @@ type Options struct {
 	Hint     string // second line, likewise
 
 	JSON bool // filter that writes an Answer for each message
+
+	MaxFile int64 // bytes of a file that can be sent; 0: the kernel refuses larger ones
 
 	In  io.Reader // os.Stdin if nil
 	Out io.Writer // os.Stdout if nil
@@ -112,6 +116,8 @@ type Answer struct {
 	Notice       bool   `json:"notice,omitempty"` // not an answer, but for example a reminder
 	Part         int    `json:"part,omitempty"`   // of a text that was split, from 1
 	Parts        int    `json:"parts,omitempty"`
+	// Attachments came with it; /save and their digits save them.
+	Attachments []contract.Attachment `json:"attachments,omitempty"`
 }
 
 // style is the style of the output.

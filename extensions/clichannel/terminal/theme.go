@@ -3,6 +3,7 @@ package terminal
 import (
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
@@ -62,8 +63,11 @@ func (t theme) ownMessage(text string, width int) []string {
 }
 
 // echo formats a message from another terminal.
-func (t theme) echo(text string, width int) []string {
-	lines := markdown.Text(text, width-2)
+func (t theme) echo(f wire.Frame, width int) []string {
+	lines := markdown.Text(f.Text, width-2)
+	for _, a := range f.Attachments {
+		lines = append(lines, a.Reference())
+	}
 	for i, l := range lines {
 		lines[i] = t.faint(l)
 	}
@@ -75,7 +79,7 @@ func (t theme) answer(f wire.Frame, width int) []string {
 	if f.Part > 1 {
 		sign = " "
 	}
-	lines := markdown.Render(f.Text, width-2, t.color)
+	lines := append(markdown.Render(f.Text, width-2, t.color), t.files(f.Attachments)...)
 	if f.Repeat {
 		lines = append(lines, t.faint(words.Say(t.language, "(may have been shown before)")))
 	}
@@ -87,7 +91,20 @@ func (t theme) answer(f wire.Frame, width int) []string {
 }
 
 func (t theme) notice(f wire.Frame, width int) []string {
-	return append(t.block(t.paint("1;33", "◆"), markdown.Render(f.Text, width-2, t.color)), "")
+	lines := append(markdown.Render(f.Text, width-2, t.color), t.files(f.Attachments)...)
+	return append(t.block(t.paint("1;33", "◆"), lines), "")
+}
+
+// files names the files of a message, and how to save them.
+func (t theme) files(all []contract.Attachment) (lines []string) {
+	for _, a := range all {
+		line := markdown.Clean(a.Reference())
+		if a.Blob != "" {
+			line += t.faint(" " + sizeText(a.Size) + " · /save " + a.Blob[:min(len(a.Blob), contract.ReferenceDigits)])
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // draft formats the end of an unfinished text.

@@ -62,9 +62,12 @@ func (f Frame) check() error {
 		if f.Version < 1 {
 			return fmt.Errorf("%s frame without version", f.Type)
 		}
-	case Message, Shown, Accepted:
+	case Message, Shown, Accepted, Fetch, File:
 		if f.ID == "" {
 			return fmt.Errorf("%s frame without id", f.Type)
+		}
+		if len(f.Files) > MaxFiles {
+			return fmt.Errorf("%s frame with %d files, the limit is %d", f.Type, len(f.Files), MaxFiles)
 		}
 	}
 	return nil

@@ -12,18 +12,25 @@
 //	                                          <-  draft {text}        any number, may be lost
 //	                                          <-  message {id, text, reply_to?}
 //	shown {id}                                ->
+//	file {id, name, data}, ... {id, done}     ->                        before the message that names it
+//	message {id, text, files: [id]}           ->
+//	fetch {id, text}                          ->                        a file of the conversation
+//	                                          <-  file {id, attachments}, {id, data} ..., {id, done}
 //
 // Promises. The channel answers accepted only when a message is on disk; without
 // it, a terminal sends the message again under the same id on its next connection,
 // and it counts once. A message to the terminal is delivered only when the terminal
 // has answered shown; until then the channel sends it again under the same id, and
 // the terminal shows it once. Messages keep their order in both directions. Drafts,
-// echoes and states may be lost.
+// echoes and states may be lost. A file lasts as long as its connection until a message
+// names it; a terminal that sends a message again sends its files again first.
 //
 // Versions: hello and welcome carry the protocol version. A channel refuses an
 // unsupported version with a fatal error frame. Within a version only fields and
 // frame types are added, and both sides ignore unknown ones.
 package wire
+
+import "github.com/switchboard-run/switchboard/contract"
 
 // Version is the protocol version of this package.
 const Version = 1
@@ -46,29 +53,40 @@ const (
 	MaxFrame = 6*MaxText + 4096
 	// MaxID is the longest id, in bytes.
 	MaxID = 128
+	// MaxFiles is the most files of one message.
+	MaxFiles = 20
+	// Chunk is how many bytes of a file a frame has at most.
+	Chunk = 256 << 10
 )
 
 // Type is the type of a frame.
 type Type string
 
-// Frame types. The first three go from the terminal to the channel, the others to
-// the terminal; Message goes both ways.
+// Frame types. The first four go from the terminal to the channel, the others to the
+// terminal; Message and File go both ways.
 const (
 	// Hello opens the connection: Version, Terminal, Token, and optionally
 	// Conversation or New, Agent and Script.
 	Hello Type = "hello"
-	// Message is one text: ID and Text. To the terminal it also has Conversation,
-	// and Notice, ReplyTo, Session, Draft, Part and Parts where they apply.
+	// Message is one text: ID and Text, and Files that were sent before. To the terminal
+	// it also has Conversation, and Notice, ReplyTo, Session, Draft, Part, Parts and
+	// Attachments where they apply.
 	Message Type = "message"
 	// Shown says that message ID is on the screen.
 	Shown Type = "shown"
+	// Fetch asks for a file of the conversation: ID, and a reference in Text. File
+	// frames or an Error with that ID answer it.
+	Fetch Type = "fetch"
+	// File is a part of a file: ID and Data, in the first one also Name or, to the
+	// terminal, the file in Attachments. Done ends the file.
+	File Type = "file"
 
 	// Welcome answers Hello: Version, Conversation, Text (one line of greeting),
-	// Hint (what to do next) and Commands.
+	// Hint (what to do next), Commands, and Attach.
 	Welcome Type = "welcome"
 	// Accepted says that message ID is on disk.
 	Accepted Type = "accepted"
-	// Echo is a message from another terminal of the conversation: ID, Text.
+	// Echo is a message from another terminal of the conversation: ID, Text, Attachments.
 	Echo Type = "echo"
 	// Draft is the whole text so far of an unfinished answer: ID (of the draft, not
 	// of a message) and Text. Without Text, the assistant is working; with Done, the
@@ -104,9 +122,15 @@ type Frame struct {
 	Repeat       bool   `json:"repeat,omitempty"`   // may have been shown before
 	Part         int    `json:"part,omitempty"`     // of a text that was split, from 1
 	Parts        int    `json:"parts,omitempty"`
+	Attach       bool   `json:"attach,omitempty"` // the channel takes files
+	Name         string `json:"name,omitempty"`
+	Data         []byte `json:"data,omitempty"`
 	Done         bool   `json:"done,omitempty"`
 	Ready        bool   `json:"ready,omitempty"`
 	Fatal        bool   `json:"fatal,omitempty"`
+
+	Files       []string              `json:"files,omitempty"` // ids of files of the message
+	Attachments []contract.Attachment `json:"attachments,omitempty"`
 }
 
 // Last reports whether f is the last part of its text.
