@@ -147,7 +147,7 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 	d := c.hub.open(wire.Frame{
 		Type: wire.Message, ID: m.ID, Conversation: m.Conversation, Text: m.Text,
 		ReplyTo: m.ReplyTo, Notice: m.Notice, Repeat: m.Repeat, Part: m.Part, Parts: m.Parts, Session: m.Session,
-		Draft: m.DraftID, Attachments: files,
+		Draft: m.DraftID, Attachments: files, Actions: m.Actions,
 	})
 	defer c.hub.close(d)
 	late := time.NewTimer(c.sendTimeout)

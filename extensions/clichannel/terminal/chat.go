@@ -35,7 +35,7 @@ func chat(ctx context.Context, o Options) error {
 		c.graphics = graphicsOf(os.Getenv)
 	}
 	e.setPrompt(c.theme.prompt(""))
-	e.showChoices = c.showChoices
+	e.showChoices, e.begun = c.showChoices, c.lineBegun
 	l := newLink(o, false, c)
 	c.link = l
 	c.status()
@@ -101,7 +101,7 @@ func (c *chatView) loop(o Options) error {
 			width, _ := c.screen.size()
 			c.screen.replace(c.editor.rows(line), c.theme.ownMessage(text, width))
 		}
-		if !c.local(text) {
+		if !c.local(text) && !c.press(text) {
 			c.submitWithFiles(text)
 		}
 		c.screen.release()
@@ -155,12 +155,16 @@ type chatView struct {
 	notReady string
 	offline  map[string]bool // ids of messages typed while not connected
 	next     attached        // files of the next message; only loop changes it
+	offer    offer           // of the newest message
+	offers   int             // how often it has changed
+	seen     int             // offers when the line was begun
 }
 
 // submit sends a message.
 func (c *chatView) submit(text string, files ...*file) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.setOffer(nil)
 	id, online := c.link.send(text, files)
 	if c.waiting == nil {
 		c.waiting, c.offline = map[string]bool{}, map[string]bool{}
@@ -311,6 +315,7 @@ func (c *chatView) print(f wire.Frame) {
 	defer c.mu.Unlock()
 	width, _ := c.screen.size()
 	defer c.showImages(f.Attachments)
+	c.setOffer(f.Actions)
 	if f.Notice {
 		c.screen.alert(c.theme.notice(f, width)...)
 		return
@@ -332,6 +337,7 @@ func (c *chatView) echo(f wire.Frame) {
 	defer c.mu.Unlock()
 	width, _ := c.screen.size()
 	c.setWorking(true)
+	c.setOffer(nil)
 	c.render(c.theme.echo(f, width)...)
 }
 

@@ -37,7 +37,8 @@ type editor struct {
 	typing bool // the line, when its last key was typed, had text
 
 	commands    atomic.Pointer[[]string] // for completion; nil: not known yet
-	showChoices func(commands []string)  // shows matching commands
+	showChoices func(choices []string)   // shows what completes the line
+	begun       func()                   // called when an empty line gets its first text
 }
 
 // newEditor puts the terminal into raw mode; close restores it.
@@ -45,7 +46,7 @@ func newEditor(o Options, past []string) (*editor, error) {
 	in, _ := isTerminal(o.In)
 	outFD, _ := isTerminal(o.Out)
 	e := &editor{
-		in: in, outFD: outFD, keys: newKeys(o.In), resize: make(chan os.Signal, 1), showChoices: func([]string) {},
+		in: in, outFD: outFD, keys: newKeys(o.In), resize: make(chan os.Signal, 1), showChoices: func([]string) {}, begun: func() {},
 	}
 	e.out = &rawWriter{to: o.Out, onCursorQuery: e.keys.answerCursorQuery}
 	size := func() (int, int) { return sizeOf(outFD) }
@@ -135,6 +136,9 @@ func (e *editor) key(r rune, noSuspend bool) (rune, bool) {
 
 // typed is called after each key that did not end the line.
 func (e *editor) typed(line []rune, at int, key rune) ([]rune, int, bool) {
+	if len(line) > 0 && !e.typing {
+		e.begun()
+	}
 	e.typing = len(line) > 0
 	e.screen.release()
 	if commands := e.commands.Load(); key == tabRune && commands != nil {

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,7 +111,7 @@ func (r *script) run(ctx context.Context, line string) error {
 // ask sends a message and waits for the answer. A command takes no files.
 func (r *script) ask(ctx context.Context, line string) error {
 	var files []*file
-	if !strings.HasPrefix(line, "/") {
+	if line = r.view.press(line); !strings.HasPrefix(line, "/") {
 		files = r.next.take()
 	}
 	r.view.ask(r.link, line, files)
@@ -228,6 +229,7 @@ type filterView struct {
 	answered chan error
 
 	mu      sync.Mutex
+	offer   offer
 	current string // id of the unanswered message; empty: none
 	asked   map[string]bool
 }
@@ -260,7 +262,9 @@ func (v *filterView) message(f wire.Frame) (bool, error) {
 	if v.o.JSON {
 		return v.object(f)
 	}
-	names := strings.Join(theme{language: v.o.Language}.files(f.Attachments), "\n")
+	v.setOffer(f)
+	t := theme{language: v.o.Language}
+	names := strings.Join(append(t.files(f.Attachments), t.actions(f, lineWidth)...), "\n")
 	if v.question(f) == "" {
 		_, err := fmt.Fprintln(v.o.Err, join(f.Text, names))
 		return err == nil, err
@@ -278,9 +282,27 @@ func (v *filterView) message(f wire.Frame) (bool, error) {
 	return true, nil
 }
 
-// join puts the names of files below a text.
+// lineWidth is the length of a line that lists actions.
+const lineWidth = 120
+
+// join puts the names of files and actions below a text.
 func join(text, names string) string {
 	return strings.Trim(strings.TrimRight(text, "\n")+"\n"+names, "\n")
+}
+
+func (v *filterView) setOffer(f wire.Frame) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.offer = f.Actions
+}
+
+// press returns the command for a line that is the number of an action.
+func (v *filterView) press(line string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	a, _ := v.offer.pressed(line)
+	v.offer = nil
+	return cmp.Or(a.Command, line)
 }
 
 // object prints a message as a JSON object on one line.
@@ -290,6 +312,7 @@ func (v *filterView) object(f wire.Frame) (bool, error) {
 	if err := e.Encode(Answer{
 		Session: f.Session, Conversation: f.Conversation, Text: f.Text, Part: f.Part, Parts: f.Parts,
 		Notice: f.Notice || v.question(f) == "", Attachments: f.Attachments,
+		Actions: f.Actions,
 	}); err != nil {
 		return false, fmt.Errorf("write the answer: %w", err)
 	}

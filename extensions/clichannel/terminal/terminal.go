@@ -118,6 +118,8 @@ type Answer struct {
 	Parts        int    `json:"parts,omitempty"`
 	// Attachments came with it; /save and their digits save them.
 	Attachments []contract.Attachment `json:"attachments,omitempty"`
+	// Actions are commands that it offers.
+	Actions []contract.Action `json:"actions,omitempty"`
 }
 
 // style is the style of the output.

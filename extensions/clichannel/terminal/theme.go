@@ -80,6 +80,7 @@ func (t theme) answer(f wire.Frame, width int) []string {
 		sign = " "
 	}
 	lines := append(markdown.Render(f.Text, width-2, t.color), t.files(f.Attachments)...)
+	lines = append(lines, t.actions(f, width-2)...)
 	if f.Repeat {
 		lines = append(lines, t.faint(words.Say(t.language, "(may have been shown before)")))
 	}
@@ -92,6 +93,7 @@ func (t theme) answer(f wire.Frame, width int) []string {
 
 func (t theme) notice(f wire.Frame, width int) []string {
 	lines := append(markdown.Render(f.Text, width-2, t.color), t.files(f.Attachments)...)
+	lines = append(lines, t.actions(f, width-2)...)
 	return append(t.block(t.paint("1;33", "◆"), lines), "")
 }
 

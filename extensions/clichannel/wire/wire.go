@@ -69,8 +69,8 @@ const (
 	// Conversation or New, Agent and Script.
 	Hello Type = "hello"
 	// Message is one text: ID and Text, and Files that were sent before. To the terminal
-	// it also has Conversation, and Notice, ReplyTo, Session, Draft, Part, Parts and
-	// Attachments where they apply.
+	// it also has Conversation, and Notice, ReplyTo, Session, Draft, Part, Parts,
+	// Attachments and Actions where they apply.
 	Message Type = "message"
 	// Shown says that message ID is on the screen.
 	Shown Type = "shown"
@@ -131,6 +131,7 @@ type Frame struct {
 
 	Files       []string              `json:"files,omitempty"` // ids of files of the message
 	Attachments []contract.Attachment `json:"attachments,omitempty"`
+	Actions     []contract.Action     `json:"actions,omitempty"`
 }
 
 // Last reports whether f is the last part of its text.
