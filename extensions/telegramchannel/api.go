@@ -136,7 +136,7 @@ type pollRequest struct {
 	Allowed []string `json:"allowed_updates"`
 }
 
-var allowedUpdates = []string{"message", "edited_message"}
+var allowedUpdates = []string{"message", "edited_message", "callback_query", "message_reaction"}
 
 // getUpdates waits for updates. A positive offset confirms those below it.
 func (a *api) getUpdates(ctx context.Context, offset int64, wait time.Duration) ([]json.RawMessage, error) {

@@ -289,6 +289,7 @@ type pendingMessage struct {
 	File    remoteFile           `json:"file,omitzero"`
 	Album   string               `json:"album,omitempty"` // that it is a part of
 
+	press       *press               // nil: it was typed
 	unaddressed bool                 // a part of an album in a group; another part may be for the bot
 	stored      *contract.Attachment // after the download
 	arrived     time.Time

@@ -133,7 +133,7 @@ var (
 	essentials = []string{
 		"message_id", "from", "chat", "date", "edit_date", "text", "entities", "caption", "caption_entities",
 		"message_thread_id",
-		"is_topic_message", "reply_to_message",
+		"is_topic_message", "reply_to_message", "quote",
 	}
 	media = []string{
 		"photo", "document", "voice", "audio", "video", "video_note", "animation", "sticker", "location", "contact",
@@ -190,7 +190,7 @@ func (p *poller) decode(raw json.RawMessage) update {
 		p.log.Error("decode an update; skipping it", "update", head.ID, "error", err)
 		return update{id: head.ID}
 	}
-	m := parseUpdate(&u, p.me)
+	m := parseUpdate(&u, p.me, &p.recent)
 	if m == nil {
 		return update{id: u.ID}
 	}
@@ -304,6 +304,9 @@ func (p *poller) store(ctx context.Context, batch []update, offset int64, hold b
 				next.Parts = append(slices.Clip(next.Parts), m.Update)
 				next.Parts = next.Parts[max(0, len(next.Parts)-maxParts):]
 			}
+			if m.press != nil {
+				effects = append(effects, sdk.Put(m.press.key(p.me.ID), m.press))
+			}
 			c := m.conversation()
 			if waits[c] = waits[c] || m.Album != "" || m.unfetched() || p.backlog.holds(c); waits[c] {
 				waiting = append(waiting, m)
@@ -318,10 +321,16 @@ func (p *poller) store(ctx context.Context, batch []update, offset int64, hold b
 		}
 		return append(effectsOf(all), effects...), next
 	})
-	if err == nil {
-		p.backlog.add(waiting)
+	if err != nil {
+		return err
 	}
-	return err
+	p.backlog.add(waiting)
+	for _, m := range reports {
+		if m.press != nil {
+			p.presses.Go(func() { p.pressed(ctx, m.press) })
+		}
+	}
+	return nil
 }
 
 // commit commits effects with the cursor. After a conflict it reads the cursor and

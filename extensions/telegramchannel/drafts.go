@@ -9,6 +9,7 @@ import (
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/markdown"
 	"github.com/switchboard-run/switchboard/sdk/draft"
 )
@@ -58,7 +59,7 @@ func (d drafter) Post(ctx context.Context, to target, replyTo, text string, plai
 // Edit implements draft.Platform.
 func (d drafter) Edit(ctx context.Context, to target, r draftRecord, text string, plain bool) error {
 	said, entities := preview(text, plain)
-	err := d.edit(ctx, to.chat, r.Message, said, entities)
+	err := d.edit(ctx, to.chat, r.Message, said, entities, nil)
 	if err != nil && !isUnchanged(err) {
 		return err
 	}
@@ -108,12 +109,12 @@ func truncate(text string, n int) string {
 
 // edit changes a message of the bot.
 func (a *activation) edit(
-	ctx context.Context, chat int64, message int, text string, entities []models.MessageEntity,
+	ctx context.Context, chat int64, message int, text string, entities []models.MessageEntity, actions []contract.Action,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err := a.api.bot.EditMessageText(ctx, &bot.EditMessageTextParams{
-		ChatID: chat, MessageID: message, Text: text, Entities: entities,
+		ChatID: chat, MessageID: message, Text: text, Entities: entities, ReplyMarkup: keyboard(actions),
 	})
 	return err
 }

@@ -376,7 +376,7 @@ func TestUnfinishedMarkdownIsShown(t *testing.T) {
 	}
 	for i := 0; i < len(source); i += 2 {
 		said, entities := preview(source[:i]+"x", false)
-		if err := c.active.Load().edit(t.Context(), 7, sent.ID, said, entities); err != nil && !isUnchanged(err) {
+		if err := c.active.Load().edit(t.Context(), 7, sent.ID, said, entities, nil); err != nil && !isUnchanged(err) {
 			t.Errorf("%q: %v", source[:i], err)
 		}
 		if !strings.HasSuffix(said, draft.Mark) {

@@ -42,9 +42,9 @@ func (a *activation) replace(ctx context.Context, to target, message int, m sdk.
 	source := cmp.Or(m.Unmarked, m.Text)
 	text, entities := render(source)
 	for {
-		err := a.edit(ctx, to.chat, message, text, entities)
+		err := a.edit(ctx, to.chat, message, text, entities, m.Actions)
 		if err == nil || isUnchanged(err) {
-			return a.receipt(to, to.chat, message, m.DraftID), nil
+			return a.receipt(to, to.chat, message, m), nil
 		}
 		kind, after := classify(err)
 		switch {
@@ -103,7 +103,7 @@ func (a *activation) remove(ctx context.Context, where target, message int) erro
 	}
 	switch kind, after := classify(err); kind {
 	case malformed, refused, migrated: // it is gone, or too old
-		if err := a.edit(ctx, where.chat, message, emptyText, nil); err != nil {
+		if err := a.edit(ctx, where.chat, message, emptyText, nil, nil); err != nil {
 			a.log.Debug("cannot remove a draft", "error", a.api.redact(err))
 		}
 		return nil

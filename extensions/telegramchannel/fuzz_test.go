@@ -32,7 +32,7 @@ func FuzzUpdate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var u models.Update
 		if json.Unmarshal(raw, &u) == nil {
-			if p := parseUpdate(&u, me); p != nil {
+			if p := parseUpdate(&u, me, &recent{}); p != nil {
 				m, dedupe := p.Message, p.Dedupe
 				b, err := json.Marshal(m)
 				if err != nil || len(b) > contract.MaxPayload || !utf8.ValidString(m.Text) || dedupe == "" || m.UserID == "" ||

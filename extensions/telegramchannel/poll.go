@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-telegram/bot"
@@ -38,11 +39,12 @@ func (a *activation) run(ctx context.Context) {
 	p := &poller{activation: a, me: me, key: fmt.Sprintf("cursor/%d", me.ID)}
 	p.backlog = newBacklog(ctx, a, me.ID)
 	defer p.backlog.running.Wait()
+	defer p.presses.Wait()
 	if !p.load(ctx, p.read) {
 		return
 	}
 	p.backlog.pause(len(p.cursor.Held) > 0)
-	if !p.load(ctx, p.backlog.load) {
+	if !p.load(ctx, p.backlog.load) || !p.load(ctx, p.loadPresses) {
 		return
 	}
 	a.kernel.SetReadiness(sdk.Ready, "@"+me.Username)
@@ -107,6 +109,7 @@ type poller struct {
 	cursor  cursor
 	version int64 // of the stored cursor
 	backlog *backlog
+	presses sync.WaitGroup // of those that are answered
 }
 
 // poll reads updates until ctx ends. After a failure it polls without waiting, so that

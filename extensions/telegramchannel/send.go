@@ -1,9 +1,9 @@
 package telegramchannel
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -101,10 +101,11 @@ func (a *activation) send(ctx context.Context, to target, m sdk.Message) (sdk.Re
 	}
 	p := newMessage(to, answers)
 	p.Text, p.Entities = render(m.Text)
+	p.ReplyMarkup = keyboard(m.Actions)
 	for {
 		sent, err := a.sendMessage(ctx, p)
 		if err == nil {
-			return a.receipt(to, sent.Chat.ID, sent.ID, m.DraftID), nil
+			return a.receipt(to, sent.Chat.ID, sent.ID, m), nil
 		}
 		kind, after := classify(err)
 		switch {
@@ -137,11 +138,12 @@ func newMessage(to target, answers int) *bot.SendMessageParams {
 }
 
 // receipt returns the receipt of a delivered text.
-func (a *activation) receipt(to target, chat int64, message int, draft string) sdk.Receipt {
+func (a *activation) receipt(to target, chat int64, message int, m sdk.Message) sdk.Receipt {
+	id := providerID(chat, message)
+	a.recent.add(id, recentText{cmp.Or(m.Unmarked, m.Text), to.thread()})
 	return sdk.Receipt{
-		ProviderID:   fmt.Sprintf("%d/%d", chat, message),
-		Conversation: to.conversation(), Thread: to.thread(),
-		Effects: a.drafts.Delivered(draft),
+		ProviderID: id, Conversation: to.conversation(), Thread: to.thread(),
+		Effects: a.drafts.Delivered(m.DraftID),
 	}
 }
 

@@ -36,11 +36,12 @@ type step struct {
 
 // stepsOf returns the requests of a message. They depend on the message alone, so a
 // repetition goes on where the last one ended. The text is a caption if it fits, and if it
-// does not replace a draft.
-func stepsOf(text string, files []contract.Attachment, hasDraft bool) (steps []step) {
+// does not replace a draft. With buttons, which an album can't have, it is the last one.
+func stepsOf(text string, files []contract.Attachment, hasDraft, hasActions bool) (steps []step) {
 	said, _ := render(text)
 	caption := ""
 	switch {
+	case hasActions:
 	case strings.TrimSpace(text) == "":
 	case !hasDraft && markdown.Len(said)+len(contract.RepeatMark) <= maxCaption:
 		caption = text
@@ -54,6 +55,9 @@ func stepsOf(text string, files []contract.Attachment, hasDraft bool) (steps []s
 		}
 		steps = append(steps, step{files: files[i:n], caption: caption})
 		i, caption = n, ""
+	}
+	if hasActions {
+		steps = append(steps, step{})
 	}
 	return steps
 }
@@ -133,7 +137,7 @@ func (a *activation) sendFiles(ctx context.Context, to target, m sdk.Message, fi
 		}
 	}
 	var r sdk.Receipt
-	steps := stepsOf(m.Unmarked, files, hasDraft)
+	steps := stepsOf(m.Unmarked, files, hasDraft, len(m.Actions) > 0)
 	for i := min(done, len(steps)-1); i < len(steps); i++ {
 		request := text
 		if len(steps[i].files) > 0 {
@@ -173,7 +177,7 @@ func (a *activation) sendStep(ctx context.Context, to target, m sdk.Message, s s
 	for {
 		sent, err := a.sendMedia(ctx, to, m, kinds[0], s.files, caption, entities)
 		if err == nil {
-			return a.receipt(to, sent.Chat.ID, sent.ID, m.DraftID), nil
+			return a.receipt(to, sent.Chat.ID, sent.ID, m), nil
 		}
 		var unread *blobError
 		var call *callError
@@ -215,7 +219,7 @@ func (a *activation) nameFiles(ctx context.Context, to target, m sdk.Message, s 
 	for _, f := range s.files {
 		lines = append(lines, f.Reference())
 	}
-	m.Text = strings.TrimSpace(strings.Join(lines, "\n"))
+	m.Text, m.Actions = strings.TrimSpace(strings.Join(lines, "\n")), nil
 	return a.send(ctx, to, m)
 }
 

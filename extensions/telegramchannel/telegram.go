@@ -24,6 +24,10 @@
 // Telegram cannot recognize a repeated message: if a connection breaks after a request
 // was written, Send reports an unknown outcome.
 //
+// Actions are an inline keyboard. A press is the message that types its command; it is
+// stored with the cursor, and stays stored until its query is answered and the keyboard
+// is gone.
+//
 // Files are streamed from the kernel while they are sent. A message of several requests
 // stores how many were accepted, so a repetition goes on with the one in doubt.
 //
@@ -123,6 +127,7 @@ type activation struct {
 	api       *api // nil without a usable token
 	pace      *pacer
 	typing    *typingIndicator
+	recent    recent
 	drafts    *draft.Drafts[target, draftRecord]
 	downloads chan struct{} // a slot for each that runs
 	done      chan struct{} // closed when polling has ended

@@ -12,7 +12,13 @@ import (
 )
 
 // parseUpdate converts an update to a message; nil: it is not for the assistant.
-func parseUpdate(u *models.Update, me *models.User) *pendingMessage {
+func parseUpdate(u *models.Update, me *models.User, known *recent) *pendingMessage {
+	switch {
+	case u.CallbackQuery != nil:
+		return parsePress(u.ID, u.CallbackQuery, me)
+	case u.MessageReaction != nil:
+		return parseReaction(u.ID, u.MessageReaction, me, known)
+	}
 	msg, edited := u.Message, false
 	if msg == nil {
 		msg, edited = u.EditedMessage, true
@@ -56,7 +62,7 @@ func parseUpdate(u *models.Update, me *models.User) *pendingMessage {
 		Edited:         edited,
 		SentAt:         int64(msg.Date),
 	}
-	m.ForwardedFrom = originOf(msg)
+	m.ForwardedFrom, m.Quote = originOf(msg), quoteOf(msg, me)
 	if edited {
 		m.SentAt = int64(cmp.Or(msg.EditDate, msg.Date))
 	}

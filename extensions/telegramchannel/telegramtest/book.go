@@ -30,6 +30,7 @@ type book struct {
 	refused     []Refusal
 	connections int
 	messages    int
+	presses     []Press
 	moved       chan struct{} // nil without waiters
 }
 

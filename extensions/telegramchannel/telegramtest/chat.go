@@ -34,6 +34,7 @@ type Message struct {
 	Entities []Entity
 	Media    string // of a bot: photo, document, ...; its caption is the text
 	File     File   // of Media
+	Buttons  [][]Button
 	ReplyTo  int
 	Silent   bool
 	Edits    int

@@ -72,6 +72,10 @@ func (s *Server) dispatch(ctx context.Context, token, method string, p params) (
 		return s.sendMessage(b, p)
 	case "editmessagetext":
 		return s.editMessageText(b, p)
+	case "editmessagereplymarkup":
+		return s.editMessageReplyMarkup(b, p)
+	case "answercallbackquery":
+		return s.answerCallbackQuery(p)
 	case "deletemessage":
 		return s.deleteMessage(b, p)
 	case "sendchataction":

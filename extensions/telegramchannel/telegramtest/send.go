@@ -48,8 +48,12 @@ func (s *Server) sendMessage(b *bot, p params) (any, *apiError) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	buttons, refusal := keyboard(p)
+	if refusal != nil {
+		return nil, refusal
+	}
 	m := Message{
-		Chat: c.info.ID, Thread: int(p.int("message_thread_id")), From: b.user.ID, ByBot: true,
+		Chat: c.info.ID, Thread: int(p.int("message_thread_id")), From: b.user.ID, ByBot: true, Buttons: buttons,
 		Text: text, Entities: entities, Silent: p["disable_notification"] == "true",
 	}
 	if refusal := c.checkThread(m.Thread); refusal != nil {
@@ -95,6 +99,10 @@ func (s *Server) editMessageText(b *bot, p params) (any, *apiError) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	buttons, refusal := keyboard(p)
+	if refusal != nil {
+		return nil, refusal
+	}
 	c.mu.Lock()
 	i := c.find(int(p.int("message_id")))
 	switch {
@@ -102,7 +110,8 @@ func (s *Server) editMessageText(b *bot, p params) (any, *apiError) {
 		refusal = badRequest("message to edit not found")
 	case c.messages[i].From != b.user.ID:
 		refusal = badRequest("message can't be edited")
-	case c.messages[i].Text == text && slices.Equal(c.messages[i].Entities, entities):
+	case c.messages[i].Text == text && slices.Equal(c.messages[i].Entities, entities) &&
+		slices.EqualFunc(c.messages[i].Buttons, buttons, slices.Equal):
 		refusal = badRequest("message is not modified: specified new message content and reply markup " +
 			"are exactly the same as a current content and reply markup of the message")
 	default:
@@ -113,7 +122,7 @@ func (s *Server) editMessageText(b *bot, p params) (any, *apiError) {
 		return nil, refusal
 	}
 	m := &c.messages[i]
-	m.Text, m.Entities, m.EditedAt, m.Edits = text, entities, s.now(), m.Edits+1
+	m.Text, m.Entities, m.Buttons, m.EditedAt, m.Edits = text, entities, buttons, s.now(), m.Edits+1
 	done := *m
 	answer := s.wire(c, done, b.user)
 	c.tell()
