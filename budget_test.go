@@ -29,13 +29,13 @@ var budgets = map[string]budget{
 	"kernel/fair":       {142, 190},
 	"kernel/host":       {1403, 1230},
 	"kernel/journal":    {332, 225},
-	"kernel/models":     {646, 690},
+	"kernel/models":     {648, 690},
 	"kernel/questions":  {183, 315},
 	"kernel/router":     {2216, 1850},
 	"kernel/sandbox":    {94, 90},
 	"kernel/session":    {1287, 1150},
 	"kernel/supervisor": {1785, 1900},
-	"kernel/tools":      {1304, 1250},
+	"kernel/tools":      {1302, 1250},
 }
 
 // kernelBudget is that of all packages together.

@@ -43,6 +43,10 @@ func (a Attachment) Reference() string {
 	return fmt.Sprintf("[%s%s%s]", a.Kind, digits, name)
 }
 
+// SpokenMark stands in the text of an input between the reference to a voice message and
+// its words, which end with the line.
+const SpokenMark = " transcript: "
+
 var reference = regexp.MustCompile(`^\[?(?:([a-z_]+) )?([0-9a-f]+)(?:: ?([^\[\]]*))?\]?$`)
 
 // ParseReference reads a reference as Reference writes it, with or without its brackets,

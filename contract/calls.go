@@ -13,6 +13,13 @@ const (
 // argument reference names in the next request of the turn.
 const ToolShow = "documents/show_attachment"
 
+// The model that writes down recordings is a name of the configuration, as "default" is.
+// Every agent may ask it for a recording of the session whose turn it runs.
+const (
+	ModelTranscribe   = "transcribe"
+	PurposeTranscribe = "transcribe"
+)
+
 // UsedTool returns the call inside a call of ToolUse with these arguments; ok is
 // false if they name no tool. The kernel stores and checks the inner call instead.
 func UsedTool(arguments []byte) (name string, inner []byte, ok bool) {

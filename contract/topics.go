@@ -170,6 +170,11 @@ const (
 // the user interrupted its turn.
 const SkippedCall = "skipped: new message"
 
+// InterruptedCall is the result of a call that waited until a newer message of the user
+// came.
+const InterruptedCall = "interrupted: the user has written something new; nothing was done. " +
+	"Call it again if it is still needed."
+
 // MaxInterruptions is how often newer messages of the user may interrupt a turn;
 // after that it runs to its end first.
 const MaxInterruptions = 3
@@ -404,6 +409,7 @@ type ModelUsage struct {
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
 	CachedTokens int64  `json:"cached_tokens,omitempty"` // input tokens that came from the provider's cache
+	AudioMS      int64  `json:"audio_ms,omitempty"`      // length of the recording that was transcribed
 	CostMicros   int64  `json:"cost_micros,omitempty"`   // by the model's price, in millionths of the currency
 	Currency     string `json:"currency,omitempty"`      // of the cost
 	Purpose      string `json:"purpose,omitempty"`       // empty: a step of a turn

@@ -1280,14 +1280,16 @@ func (x *CallResult) GetBlobs() []string {
 }
 
 type CompleteRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Model         string                 `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"` // name at the provider, without its extension's id
-	Messages      []*Message             `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
-	Tools         []*Tool                `protobuf:"bytes,3,rep,name=tools,proto3" json:"tools,omitempty"` // names are full: <extension>/<tool> with "/" as "__"
-	MaxTokens     int64                  `protobuf:"varint,4,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
-	Agent         string                 `protobuf:"bytes,5,opt,name=agent,proto3" json:"agent,omitempty"`
-	Session       string                 `protobuf:"bytes,6,opt,name=session,proto3" json:"session,omitempty"`
-	Purpose       string                 `protobuf:"bytes,7,opt,name=purpose,proto3" json:"purpose,omitempty"` // empty: a step of a turn; summary; triage
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Model     string                 `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"` // name at the provider, without its extension's id
+	Messages  []*Message             `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
+	Tools     []*Tool                `protobuf:"bytes,3,rep,name=tools,proto3" json:"tools,omitempty"` // names are full: <extension>/<tool> with "/" as "__"
+	MaxTokens int64                  `protobuf:"varint,4,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
+	Agent     string                 `protobuf:"bytes,5,opt,name=agent,proto3" json:"agent,omitempty"`
+	Session   string                 `protobuf:"bytes,6,opt,name=session,proto3" json:"session,omitempty"`
+	Purpose   string                 `protobuf:"bytes,7,opt,name=purpose,proto3" json:"purpose,omitempty"` // empty: a step of a turn; summary; triage; transcribe
+	// Asks for the words of a recording instead of an answer: the text of the deltas.
+	Recording     *Recording `protobuf:"bytes,8,opt,name=recording,proto3" json:"recording,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1371,6 +1373,91 @@ func (x *CompleteRequest) GetPurpose() string {
 	return ""
 }
 
+func (x *CompleteRequest) GetRecording() *Recording {
+	if x != nil {
+		return x.Recording
+	}
+	return nil
+}
+
+// Recording is a file with speech. The provider reads it with Blobs.Get, and needs the
+// permission blobs.
+type Recording struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Blob          string                 `protobuf:"bytes,1,opt,name=blob,proto3" json:"blob,omitempty"` // SHA-256 of its bytes, in hexadecimal
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // may be empty
+	Mime          string                 `protobuf:"bytes,3,opt,name=mime,proto3" json:"mime,omitempty"`
+	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	Lane          string                 `protobuf:"bytes,5,opt,name=lane,proto3" json:"lane,omitempty"` // set by the kernel: for Blobs.Get while the request runs
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recording) Reset() {
+	*x = Recording{}
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recording) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recording) ProtoMessage() {}
+
+func (x *Recording) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recording.ProtoReflect.Descriptor instead.
+func (*Recording) Descriptor() ([]byte, []int) {
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Recording) GetBlob() string {
+	if x != nil {
+		return x.Blob
+	}
+	return ""
+}
+
+func (x *Recording) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Recording) GetMime() string {
+	if x != nil {
+		return x.Mime
+	}
+	return ""
+}
+
+func (x *Recording) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Recording) GetLane() string {
+	if x != nil {
+		return x.Lane
+	}
+	return ""
+}
+
 // Message is one turn of the dialog as model APIs know it.
 type Message struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1386,7 +1473,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[16]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1485,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[16]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1498,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Message) GetRole() string {
@@ -1468,7 +1555,7 @@ type Image struct {
 
 func (x *Image) Reset() {
 	*x = Image{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1567,7 @@ func (x *Image) String() string {
 func (*Image) ProtoMessage() {}
 
 func (x *Image) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[17]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1580,7 @@ func (x *Image) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Image.ProtoReflect.Descriptor instead.
 func (*Image) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Image) GetMime() string {
@@ -1529,7 +1616,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1628,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[18]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1641,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Delta) GetText() string {
@@ -1606,13 +1693,14 @@ type Usage struct {
 	CachedTokens  int64                  `protobuf:"varint,3,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"` // input tokens that came from the provider's cache
 	CostMicros    int64                  `protobuf:"varint,4,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`       // what the provider charges, if it says so, in millionths of the currency
 	Currency      string                 `protobuf:"bytes,5,opt,name=currency,proto3" json:"currency,omitempty"`                              // of the cost: three letters
+	AudioMs       int64                  `protobuf:"varint,6,opt,name=audio_ms,json=audioMs,proto3" json:"audio_ms,omitempty"`                // how long the recording is; 0: there is none, or it isn't known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1624,7 +1712,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[19]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1637,7 +1725,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -1675,6 +1763,13 @@ func (x *Usage) GetCurrency() string {
 	return ""
 }
 
+func (x *Usage) GetAudioMs() int64 {
+	if x != nil {
+		return x.AudioMs
+	}
+	return 0
+}
+
 type DraftUpdate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Conversation  string                 `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"` // the channel's address
@@ -1689,7 +1784,7 @@ type DraftUpdate struct {
 
 func (x *DraftUpdate) Reset() {
 	*x = DraftUpdate{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[20]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +1796,7 @@ func (x *DraftUpdate) String() string {
 func (*DraftUpdate) ProtoMessage() {}
 
 func (x *DraftUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[20]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +1809,7 @@ func (x *DraftUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DraftUpdate.ProtoReflect.Descriptor instead.
 func (*DraftUpdate) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DraftUpdate) GetConversation() string {
@@ -1767,7 +1862,7 @@ type DraftResponse struct {
 
 func (x *DraftResponse) Reset() {
 	*x = DraftResponse{}
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[21]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +1874,7 @@ func (x *DraftResponse) String() string {
 func (*DraftResponse) ProtoMessage() {}
 
 func (x *DraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[21]
+	mi := &file_switchboard_extension_v1_extension_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +1887,7 @@ func (x *DraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DraftResponse.ProtoReflect.Descriptor instead.
 func (*DraftResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_extension_v1_extension_proto_rawDescGZIP(), []int{22}
 }
 
 var File_switchboard_extension_v1_extension_proto protoreflect.FileDescriptor
@@ -1915,7 +2010,7 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\awaiting\x18\x04 \x01(\x05R\awaiting\x12\x18\n" +
 	"\anothing\x18\x05 \x01(\bR\anothing\x12\x12\n" +
 	"\x04text\x18\x06 \x01(\tR\x04text\x12\x14\n" +
-	"\x05blobs\x18\a \x03(\tR\x05blobs\"\x85\x02\n" +
+	"\x05blobs\x18\a \x03(\tR\x05blobs\"\xc8\x02\n" +
 	"\x0fCompleteRequest\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12=\n" +
 	"\bmessages\x18\x02 \x03(\v2!.switchboard.extension.v1.MessageR\bmessages\x124\n" +
@@ -1924,7 +2019,14 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"max_tokens\x18\x04 \x01(\x03R\tmaxTokens\x12\x14\n" +
 	"\x05agent\x18\x05 \x01(\tR\x05agent\x12\x18\n" +
 	"\asession\x18\x06 \x01(\tR\asession\x12\x18\n" +
-	"\apurpose\x18\a \x01(\tR\apurpose\"\xcd\x01\n" +
+	"\apurpose\x18\a \x01(\tR\apurpose\x12A\n" +
+	"\trecording\x18\b \x01(\v2#.switchboard.extension.v1.RecordingR\trecording\"o\n" +
+	"\tRecording\x12\x12\n" +
+	"\x04blob\x18\x01 \x01(\tR\x04blob\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04mime\x18\x03 \x01(\tR\x04mime\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x12\n" +
+	"\x04lane\x18\x05 \x01(\tR\x04lane\"\xcd\x01\n" +
 	"\aMessage\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12.\n" +
@@ -1941,14 +2043,15 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x05usage\x18\x03 \x01(\v2\x1f.switchboard.extension.v1.UsageR\x05usage\x12\x16\n" +
 	"\x06finish\x18\x04 \x01(\tR\x06finish\x12\x14\n" +
 	"\x05model\x18\x05 \x01(\tR\x05model\x12\x18\n" +
-	"\acontext\x18\x06 \x01(\x03R\acontext\"\xb1\x01\n" +
+	"\acontext\x18\x06 \x01(\x03R\acontext\"\xcc\x01\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12#\n" +
 	"\rcached_tokens\x18\x03 \x01(\x03R\fcachedTokens\x12\x1f\n" +
 	"\vcost_micros\x18\x04 \x01(\x03R\n" +
 	"costMicros\x12\x1a\n" +
-	"\bcurrency\x18\x05 \x01(\tR\bcurrency\"\xa7\x01\n" +
+	"\bcurrency\x18\x05 \x01(\tR\bcurrency\x12\x19\n" +
+	"\baudio_ms\x18\x06 \x01(\x03R\aaudioMs\"\xa7\x01\n" +
 	"\vDraftUpdate\x12\"\n" +
 	"\fconversation\x18\x01 \x01(\tR\fconversation\x12\x16\n" +
 	"\x06thread\x18\x02 \x01(\tR\x06thread\x12\x19\n" +
@@ -1985,7 +2088,7 @@ func file_switchboard_extension_v1_extension_proto_rawDescGZIP() []byte {
 }
 
 var file_switchboard_extension_v1_extension_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_switchboard_extension_v1_extension_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_switchboard_extension_v1_extension_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_switchboard_extension_v1_extension_proto_goTypes = []any{
 	(Readiness_State)(0),     // 0: switchboard.extension.v1.Readiness.State
 	(*DescribeRequest)(nil),  // 1: switchboard.extension.v1.DescribeRequest
@@ -2004,55 +2107,57 @@ var file_switchboard_extension_v1_extension_proto_goTypes = []any{
 	(*Principal)(nil),        // 14: switchboard.extension.v1.Principal
 	(*CallResult)(nil),       // 15: switchboard.extension.v1.CallResult
 	(*CompleteRequest)(nil),  // 16: switchboard.extension.v1.CompleteRequest
-	(*Message)(nil),          // 17: switchboard.extension.v1.Message
-	(*Image)(nil),            // 18: switchboard.extension.v1.Image
-	(*Delta)(nil),            // 19: switchboard.extension.v1.Delta
-	(*Usage)(nil),            // 20: switchboard.extension.v1.Usage
-	(*DraftUpdate)(nil),      // 21: switchboard.extension.v1.DraftUpdate
-	(*DraftResponse)(nil),    // 22: switchboard.extension.v1.DraftResponse
-	nil,                      // 23: switchboard.extension.v1.InitRequest.SecretsEntry
-	(*busv1.Delivery)(nil),   // 24: switchboard.bus.v1.Delivery
-	(*busv1.Outcome)(nil),    // 25: switchboard.bus.v1.Outcome
-	(*busv1.Effect)(nil),     // 26: switchboard.bus.v1.Effect
-	(*busv1.Call)(nil),       // 27: switchboard.bus.v1.Call
+	(*Recording)(nil),        // 17: switchboard.extension.v1.Recording
+	(*Message)(nil),          // 18: switchboard.extension.v1.Message
+	(*Image)(nil),            // 19: switchboard.extension.v1.Image
+	(*Delta)(nil),            // 20: switchboard.extension.v1.Delta
+	(*Usage)(nil),            // 21: switchboard.extension.v1.Usage
+	(*DraftUpdate)(nil),      // 22: switchboard.extension.v1.DraftUpdate
+	(*DraftResponse)(nil),    // 23: switchboard.extension.v1.DraftResponse
+	nil,                      // 24: switchboard.extension.v1.InitRequest.SecretsEntry
+	(*busv1.Delivery)(nil),   // 25: switchboard.bus.v1.Delivery
+	(*busv1.Outcome)(nil),    // 26: switchboard.bus.v1.Outcome
+	(*busv1.Effect)(nil),     // 27: switchboard.bus.v1.Effect
+	(*busv1.Call)(nil),       // 28: switchboard.bus.v1.Call
 }
 var file_switchboard_extension_v1_extension_proto_depIdxs = []int32{
 	3,  // 0: switchboard.extension.v1.Description.tools:type_name -> switchboard.extension.v1.Tool
-	23, // 1: switchboard.extension.v1.InitRequest.secrets:type_name -> switchboard.extension.v1.InitRequest.SecretsEntry
+	24, // 1: switchboard.extension.v1.InitRequest.secrets:type_name -> switchboard.extension.v1.InitRequest.SecretsEntry
 	5,  // 2: switchboard.extension.v1.InitRequest.agent:type_name -> switchboard.extension.v1.AgentSpec
 	8,  // 3: switchboard.extension.v1.InitResponse.readiness:type_name -> switchboard.extension.v1.Readiness
 	0,  // 4: switchboard.extension.v1.Readiness.state:type_name -> switchboard.extension.v1.Readiness.State
-	24, // 5: switchboard.extension.v1.DeliverFrame.deliveries:type_name -> switchboard.bus.v1.Delivery
-	25, // 6: switchboard.extension.v1.OutcomeFrame.outcomes:type_name -> switchboard.bus.v1.Outcome
+	25, // 5: switchboard.extension.v1.DeliverFrame.deliveries:type_name -> switchboard.bus.v1.Delivery
+	26, // 6: switchboard.extension.v1.OutcomeFrame.outcomes:type_name -> switchboard.bus.v1.Outcome
 	14, // 7: switchboard.extension.v1.CallRequest.principal:type_name -> switchboard.extension.v1.Principal
-	26, // 8: switchboard.extension.v1.CallResult.effects:type_name -> switchboard.bus.v1.Effect
-	17, // 9: switchboard.extension.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
+	27, // 8: switchboard.extension.v1.CallResult.effects:type_name -> switchboard.bus.v1.Effect
+	18, // 9: switchboard.extension.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
 	3,  // 10: switchboard.extension.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
-	27, // 11: switchboard.extension.v1.Message.calls:type_name -> switchboard.bus.v1.Call
-	18, // 12: switchboard.extension.v1.Message.images:type_name -> switchboard.extension.v1.Image
-	27, // 13: switchboard.extension.v1.Delta.call:type_name -> switchboard.bus.v1.Call
-	20, // 14: switchboard.extension.v1.Delta.usage:type_name -> switchboard.extension.v1.Usage
-	1,  // 15: switchboard.extension.v1.Extension.Describe:input_type -> switchboard.extension.v1.DescribeRequest
-	4,  // 16: switchboard.extension.v1.Extension.Init:input_type -> switchboard.extension.v1.InitRequest
-	7,  // 17: switchboard.extension.v1.Extension.Health:input_type -> switchboard.extension.v1.HealthRequest
-	9,  // 18: switchboard.extension.v1.Extension.Shutdown:input_type -> switchboard.extension.v1.ShutdownRequest
-	11, // 19: switchboard.extension.v1.Events.Deliver:input_type -> switchboard.extension.v1.DeliverFrame
-	13, // 20: switchboard.extension.v1.Tools.Call:input_type -> switchboard.extension.v1.CallRequest
-	16, // 21: switchboard.extension.v1.Models.Complete:input_type -> switchboard.extension.v1.CompleteRequest
-	21, // 22: switchboard.extension.v1.Drafts.Draft:input_type -> switchboard.extension.v1.DraftUpdate
-	2,  // 23: switchboard.extension.v1.Extension.Describe:output_type -> switchboard.extension.v1.Description
-	6,  // 24: switchboard.extension.v1.Extension.Init:output_type -> switchboard.extension.v1.InitResponse
-	8,  // 25: switchboard.extension.v1.Extension.Health:output_type -> switchboard.extension.v1.Readiness
-	10, // 26: switchboard.extension.v1.Extension.Shutdown:output_type -> switchboard.extension.v1.ShutdownResponse
-	12, // 27: switchboard.extension.v1.Events.Deliver:output_type -> switchboard.extension.v1.OutcomeFrame
-	15, // 28: switchboard.extension.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
-	19, // 29: switchboard.extension.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
-	22, // 30: switchboard.extension.v1.Drafts.Draft:output_type -> switchboard.extension.v1.DraftResponse
-	23, // [23:31] is the sub-list for method output_type
-	15, // [15:23] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	17, // 11: switchboard.extension.v1.CompleteRequest.recording:type_name -> switchboard.extension.v1.Recording
+	28, // 12: switchboard.extension.v1.Message.calls:type_name -> switchboard.bus.v1.Call
+	19, // 13: switchboard.extension.v1.Message.images:type_name -> switchboard.extension.v1.Image
+	28, // 14: switchboard.extension.v1.Delta.call:type_name -> switchboard.bus.v1.Call
+	21, // 15: switchboard.extension.v1.Delta.usage:type_name -> switchboard.extension.v1.Usage
+	1,  // 16: switchboard.extension.v1.Extension.Describe:input_type -> switchboard.extension.v1.DescribeRequest
+	4,  // 17: switchboard.extension.v1.Extension.Init:input_type -> switchboard.extension.v1.InitRequest
+	7,  // 18: switchboard.extension.v1.Extension.Health:input_type -> switchboard.extension.v1.HealthRequest
+	9,  // 19: switchboard.extension.v1.Extension.Shutdown:input_type -> switchboard.extension.v1.ShutdownRequest
+	11, // 20: switchboard.extension.v1.Events.Deliver:input_type -> switchboard.extension.v1.DeliverFrame
+	13, // 21: switchboard.extension.v1.Tools.Call:input_type -> switchboard.extension.v1.CallRequest
+	16, // 22: switchboard.extension.v1.Models.Complete:input_type -> switchboard.extension.v1.CompleteRequest
+	22, // 23: switchboard.extension.v1.Drafts.Draft:input_type -> switchboard.extension.v1.DraftUpdate
+	2,  // 24: switchboard.extension.v1.Extension.Describe:output_type -> switchboard.extension.v1.Description
+	6,  // 25: switchboard.extension.v1.Extension.Init:output_type -> switchboard.extension.v1.InitResponse
+	8,  // 26: switchboard.extension.v1.Extension.Health:output_type -> switchboard.extension.v1.Readiness
+	10, // 27: switchboard.extension.v1.Extension.Shutdown:output_type -> switchboard.extension.v1.ShutdownResponse
+	12, // 28: switchboard.extension.v1.Events.Deliver:output_type -> switchboard.extension.v1.OutcomeFrame
+	15, // 29: switchboard.extension.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
+	20, // 30: switchboard.extension.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
+	23, // 31: switchboard.extension.v1.Drafts.Draft:output_type -> switchboard.extension.v1.DraftResponse
+	24, // [24:32] is the sub-list for method output_type
+	16, // [16:24] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_extension_v1_extension_proto_init() }
@@ -2066,7 +2171,7 @@ func file_switchboard_extension_v1_extension_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_extension_v1_extension_proto_rawDesc), len(file_switchboard_extension_v1_extension_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -946,11 +946,12 @@ func (x *CallToolRequest) GetArguments() []byte {
 type CompleteRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lane          string                 `protobuf:"bytes,1,opt,name=lane,proto3" json:"lane,omitempty"`
-	Model         string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"` // a name of the config (default, scout) or <extension>/<model>
+	Model         string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"` // a name of the config (default, scout, transcribe) or <extension>/<model>
 	Messages      []*extensionv1.Message `protobuf:"bytes,3,rep,name=messages,proto3" json:"messages,omitempty"`
 	Tools         []*extensionv1.Tool    `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
 	MaxTokens     int64                  `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
-	Purpose       string                 `protobuf:"bytes,6,opt,name=purpose,proto3" json:"purpose,omitempty"` // empty: a step of a turn; summary; triage
+	Purpose       string                 `protobuf:"bytes,6,opt,name=purpose,proto3" json:"purpose,omitempty"`     // empty: a step of a turn; summary; triage; transcribe
+	Recording     *extensionv1.Recording `protobuf:"bytes,7,opt,name=recording,proto3" json:"recording,omitempty"` // instead of messages
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1025,6 +1026,13 @@ func (x *CompleteRequest) GetPurpose() string {
 		return x.Purpose
 	}
 	return ""
+}
+
+func (x *CompleteRequest) GetRecording() *extensionv1.Recording {
+	if x != nil {
+		return x.Recording
+	}
+	return nil
 }
 
 type ListChannelsRequest struct {
@@ -1868,7 +1876,7 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\x04lane\x18\x01 \x01(\tR\x04lane\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1c\n" +
-	"\targuments\x18\x04 \x01(\fR\targuments\"\xe9\x01\n" +
+	"\targuments\x18\x04 \x01(\fR\targuments\"\xac\x02\n" +
 	"\x0fCompleteRequest\x12\x12\n" +
 	"\x04lane\x18\x01 \x01(\tR\x04lane\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12=\n" +
@@ -1876,7 +1884,8 @@ const file_switchboard_kernel_v1_kernel_proto_rawDesc = "" +
 	"\x05tools\x18\x04 \x03(\v2\x1e.switchboard.extension.v1.ToolR\x05tools\x12\x1d\n" +
 	"\n" +
 	"max_tokens\x18\x05 \x01(\x03R\tmaxTokens\x12\x18\n" +
-	"\apurpose\x18\x06 \x01(\tR\apurpose\"\x15\n" +
+	"\apurpose\x18\x06 \x01(\tR\apurpose\x12A\n" +
+	"\trecording\x18\a \x01(\v2#.switchboard.extension.v1.RecordingR\trecording\"\x15\n" +
 	"\x13ListChannelsRequest\"\x8e\x01\n" +
 	"\x14ListChannelsResponse\x12:\n" +
 	"\bchannels\x18\x01 \x03(\v2\x1e.switchboard.kernel.v1.ChannelR\bchannels\x12:\n" +
@@ -2002,9 +2011,10 @@ var file_switchboard_kernel_v1_kernel_proto_goTypes = []any{
 	(*busv1.Event)(nil),            // 35: switchboard.bus.v1.Event
 	(*extensionv1.Tool)(nil),       // 36: switchboard.extension.v1.Tool
 	(*extensionv1.Message)(nil),    // 37: switchboard.extension.v1.Message
-	(*extensionv1.Readiness)(nil),  // 38: switchboard.extension.v1.Readiness
-	(*extensionv1.CallResult)(nil), // 39: switchboard.extension.v1.CallResult
-	(*extensionv1.Delta)(nil),      // 40: switchboard.extension.v1.Delta
+	(*extensionv1.Recording)(nil),  // 38: switchboard.extension.v1.Recording
+	(*extensionv1.Readiness)(nil),  // 39: switchboard.extension.v1.Readiness
+	(*extensionv1.CallResult)(nil), // 40: switchboard.extension.v1.CallResult
+	(*extensionv1.Delta)(nil),      // 41: switchboard.extension.v1.Delta
 }
 var file_switchboard_kernel_v1_kernel_proto_depIdxs = []int32{
 	32, // 0: switchboard.kernel.v1.CommitFrame.commits:type_name -> switchboard.bus.v1.Commit
@@ -2015,50 +2025,51 @@ var file_switchboard_kernel_v1_kernel_proto_depIdxs = []int32{
 	36, // 5: switchboard.kernel.v1.ListToolsResponse.tools:type_name -> switchboard.extension.v1.Tool
 	37, // 6: switchboard.kernel.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
 	36, // 7: switchboard.kernel.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
-	20, // 8: switchboard.kernel.v1.ListChannelsResponse.channels:type_name -> switchboard.kernel.v1.Channel
-	19, // 9: switchboard.kernel.v1.ListChannelsResponse.commands:type_name -> switchboard.kernel.v1.Command
-	38, // 10: switchboard.kernel.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	24, // 11: switchboard.kernel.v1.GetBlobResponse.blob:type_name -> switchboard.kernel.v1.Blob
-	28, // 12: switchboard.kernel.v1.ScanResponse.values:type_name -> switchboard.kernel.v1.Value
-	0,  // 13: switchboard.kernel.v1.Bus.Commit:input_type -> switchboard.kernel.v1.CommitFrame
-	2,  // 14: switchboard.kernel.v1.Bus.Watch:input_type -> switchboard.kernel.v1.WatchRequest
-	3,  // 15: switchboard.kernel.v1.Sessions.Get:input_type -> switchboard.kernel.v1.SessionRequest
-	5,  // 16: switchboard.kernel.v1.Sessions.List:input_type -> switchboard.kernel.v1.ListSessionsRequest
-	7,  // 17: switchboard.kernel.v1.Sessions.History:input_type -> switchboard.kernel.v1.HistoryRequest
-	9,  // 18: switchboard.kernel.v1.Sessions.Pending:input_type -> switchboard.kernel.v1.PendingRequest
-	11, // 19: switchboard.kernel.v1.Sessions.Presence:input_type -> switchboard.kernel.v1.PresenceRequest
-	13, // 20: switchboard.kernel.v1.Tools.List:input_type -> switchboard.kernel.v1.ListToolsRequest
-	15, // 21: switchboard.kernel.v1.Tools.Call:input_type -> switchboard.kernel.v1.CallToolRequest
-	16, // 22: switchboard.kernel.v1.Models.Complete:input_type -> switchboard.kernel.v1.CompleteRequest
-	17, // 23: switchboard.kernel.v1.Channels.List:input_type -> switchboard.kernel.v1.ListChannelsRequest
-	21, // 24: switchboard.kernel.v1.Channels.Draft:input_type -> switchboard.kernel.v1.DraftRequest
-	27, // 25: switchboard.kernel.v1.KV.Get:input_type -> switchboard.kernel.v1.GetRequest
-	29, // 26: switchboard.kernel.v1.KV.Scan:input_type -> switchboard.kernel.v1.ScanRequest
-	23, // 27: switchboard.kernel.v1.Blobs.Put:input_type -> switchboard.kernel.v1.PutBlobRequest
-	25, // 28: switchboard.kernel.v1.Blobs.Get:input_type -> switchboard.kernel.v1.GetBlobRequest
-	38, // 29: switchboard.kernel.v1.Runtime.Report:input_type -> switchboard.extension.v1.Readiness
-	1,  // 30: switchboard.kernel.v1.Bus.Commit:output_type -> switchboard.kernel.v1.ReceiptFrame
-	35, // 31: switchboard.kernel.v1.Bus.Watch:output_type -> switchboard.bus.v1.Event
-	4,  // 32: switchboard.kernel.v1.Sessions.Get:output_type -> switchboard.kernel.v1.Session
-	6,  // 33: switchboard.kernel.v1.Sessions.List:output_type -> switchboard.kernel.v1.ListSessionsResponse
-	8,  // 34: switchboard.kernel.v1.Sessions.History:output_type -> switchboard.kernel.v1.HistoryResponse
-	10, // 35: switchboard.kernel.v1.Sessions.Pending:output_type -> switchboard.kernel.v1.PendingResponse
-	12, // 36: switchboard.kernel.v1.Sessions.Presence:output_type -> switchboard.kernel.v1.PresenceResponse
-	14, // 37: switchboard.kernel.v1.Tools.List:output_type -> switchboard.kernel.v1.ListToolsResponse
-	39, // 38: switchboard.kernel.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
-	40, // 39: switchboard.kernel.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
-	18, // 40: switchboard.kernel.v1.Channels.List:output_type -> switchboard.kernel.v1.ListChannelsResponse
-	22, // 41: switchboard.kernel.v1.Channels.Draft:output_type -> switchboard.kernel.v1.DraftResponse
-	28, // 42: switchboard.kernel.v1.KV.Get:output_type -> switchboard.kernel.v1.Value
-	30, // 43: switchboard.kernel.v1.KV.Scan:output_type -> switchboard.kernel.v1.ScanResponse
-	24, // 44: switchboard.kernel.v1.Blobs.Put:output_type -> switchboard.kernel.v1.Blob
-	26, // 45: switchboard.kernel.v1.Blobs.Get:output_type -> switchboard.kernel.v1.GetBlobResponse
-	31, // 46: switchboard.kernel.v1.Runtime.Report:output_type -> switchboard.kernel.v1.ReportResponse
-	30, // [30:47] is the sub-list for method output_type
-	13, // [13:30] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	38, // 8: switchboard.kernel.v1.CompleteRequest.recording:type_name -> switchboard.extension.v1.Recording
+	20, // 9: switchboard.kernel.v1.ListChannelsResponse.channels:type_name -> switchboard.kernel.v1.Channel
+	19, // 10: switchboard.kernel.v1.ListChannelsResponse.commands:type_name -> switchboard.kernel.v1.Command
+	39, // 11: switchboard.kernel.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	24, // 12: switchboard.kernel.v1.GetBlobResponse.blob:type_name -> switchboard.kernel.v1.Blob
+	28, // 13: switchboard.kernel.v1.ScanResponse.values:type_name -> switchboard.kernel.v1.Value
+	0,  // 14: switchboard.kernel.v1.Bus.Commit:input_type -> switchboard.kernel.v1.CommitFrame
+	2,  // 15: switchboard.kernel.v1.Bus.Watch:input_type -> switchboard.kernel.v1.WatchRequest
+	3,  // 16: switchboard.kernel.v1.Sessions.Get:input_type -> switchboard.kernel.v1.SessionRequest
+	5,  // 17: switchboard.kernel.v1.Sessions.List:input_type -> switchboard.kernel.v1.ListSessionsRequest
+	7,  // 18: switchboard.kernel.v1.Sessions.History:input_type -> switchboard.kernel.v1.HistoryRequest
+	9,  // 19: switchboard.kernel.v1.Sessions.Pending:input_type -> switchboard.kernel.v1.PendingRequest
+	11, // 20: switchboard.kernel.v1.Sessions.Presence:input_type -> switchboard.kernel.v1.PresenceRequest
+	13, // 21: switchboard.kernel.v1.Tools.List:input_type -> switchboard.kernel.v1.ListToolsRequest
+	15, // 22: switchboard.kernel.v1.Tools.Call:input_type -> switchboard.kernel.v1.CallToolRequest
+	16, // 23: switchboard.kernel.v1.Models.Complete:input_type -> switchboard.kernel.v1.CompleteRequest
+	17, // 24: switchboard.kernel.v1.Channels.List:input_type -> switchboard.kernel.v1.ListChannelsRequest
+	21, // 25: switchboard.kernel.v1.Channels.Draft:input_type -> switchboard.kernel.v1.DraftRequest
+	27, // 26: switchboard.kernel.v1.KV.Get:input_type -> switchboard.kernel.v1.GetRequest
+	29, // 27: switchboard.kernel.v1.KV.Scan:input_type -> switchboard.kernel.v1.ScanRequest
+	23, // 28: switchboard.kernel.v1.Blobs.Put:input_type -> switchboard.kernel.v1.PutBlobRequest
+	25, // 29: switchboard.kernel.v1.Blobs.Get:input_type -> switchboard.kernel.v1.GetBlobRequest
+	39, // 30: switchboard.kernel.v1.Runtime.Report:input_type -> switchboard.extension.v1.Readiness
+	1,  // 31: switchboard.kernel.v1.Bus.Commit:output_type -> switchboard.kernel.v1.ReceiptFrame
+	35, // 32: switchboard.kernel.v1.Bus.Watch:output_type -> switchboard.bus.v1.Event
+	4,  // 33: switchboard.kernel.v1.Sessions.Get:output_type -> switchboard.kernel.v1.Session
+	6,  // 34: switchboard.kernel.v1.Sessions.List:output_type -> switchboard.kernel.v1.ListSessionsResponse
+	8,  // 35: switchboard.kernel.v1.Sessions.History:output_type -> switchboard.kernel.v1.HistoryResponse
+	10, // 36: switchboard.kernel.v1.Sessions.Pending:output_type -> switchboard.kernel.v1.PendingResponse
+	12, // 37: switchboard.kernel.v1.Sessions.Presence:output_type -> switchboard.kernel.v1.PresenceResponse
+	14, // 38: switchboard.kernel.v1.Tools.List:output_type -> switchboard.kernel.v1.ListToolsResponse
+	40, // 39: switchboard.kernel.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
+	41, // 40: switchboard.kernel.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
+	18, // 41: switchboard.kernel.v1.Channels.List:output_type -> switchboard.kernel.v1.ListChannelsResponse
+	22, // 42: switchboard.kernel.v1.Channels.Draft:output_type -> switchboard.kernel.v1.DraftResponse
+	28, // 43: switchboard.kernel.v1.KV.Get:output_type -> switchboard.kernel.v1.Value
+	30, // 44: switchboard.kernel.v1.KV.Scan:output_type -> switchboard.kernel.v1.ScanResponse
+	24, // 45: switchboard.kernel.v1.Blobs.Put:output_type -> switchboard.kernel.v1.Blob
+	26, // 46: switchboard.kernel.v1.Blobs.Get:output_type -> switchboard.kernel.v1.GetBlobResponse
+	31, // 47: switchboard.kernel.v1.Runtime.Report:output_type -> switchboard.kernel.v1.ReportResponse
+	31, // [31:48] is the sub-list for method output_type
+	14, // [14:31] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_kernel_v1_kernel_proto_init() }

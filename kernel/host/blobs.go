@@ -88,19 +88,16 @@ func (s blobsService) Get(
 	if err := stream.Send(&kernelv1.GetBlobResponse{Blob: &kernelv1.Blob{Hash: b.Hash, Size: b.Size}}); err != nil {
 		return err
 	}
-	chunk := make([]byte, blobChunk)
-	for {
-		n, err := f.Read(chunk)
-		if n > 0 {
-			if err := stream.Send(&kernelv1.GetBlobResponse{Data: chunk[:n]}); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	_, err = io.CopyBuffer(sent{stream}, struct{ io.Reader }{f}, make([]byte, blobChunk)) // not by the file's own WriteTo
+	return err
+}
+
+// sent sends the bytes that are written to it.
+type sent struct {
+	stream grpc.ServerStreamingServer[kernelv1.GetBlobResponse]
+}
+
+// Write implements io.Writer.
+func (s sent) Write(p []byte) (int, error) {
+	return len(p), s.stream.Send(&kernelv1.GetBlobResponse{Data: p})
 }

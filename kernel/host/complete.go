@@ -37,6 +37,7 @@ func (h *Host) order(ctx context.Context, r *kernelv1.CompleteRequest) (models.O
 	id, model := actorOf(ctx).ID, r.GetModel()
 	o := models.Order{Model: model, Request: &extensionv1.CompleteRequest{
 		Messages: r.GetMessages(), Tools: r.GetTools(), MaxTokens: r.GetMaxTokens(), Agent: id, Purpose: r.GetPurpose(),
+		Recording: r.GetRecording(),
 	}}
 	var l *bus.Lease
 	if r.GetLane() != "" {
@@ -59,6 +60,8 @@ func (h *Host) order(ctx context.Context, r *kernelv1.CompleteRequest) (models.O
 	switch {
 	case agent == nil:
 		return o, fmt.Errorf("%w: %q is not an agent", contract.ErrDenied, id)
+	case model == contract.ModelTranscribe && h.knowsModel(model):
+		return o, nil // a turn has as many recordings as messages
 	case model == agent.Spec.GetModel():
 	case model != session.InputOf(l.Event).Meta[contract.MetaModel]: // only who may queue inputs can set it
 		return o, fmt.Errorf("%w: the manifest of %q grants the model %q, not %q",

@@ -186,3 +186,73 @@ func TestATurnThatAsksWithoutEnd(t *testing.T) {
 		t.Errorf("a turn of 3 steps has asked %d times", n)
 	}
 }
+
+// An agent has a recording of its session written down, if the configuration names a model.
+// The provider may read the file while it does that, and nothing else. It takes no slot.
+func TestTranscription(t *testing.T) {
+	w := newWorld(t)
+	s := withChat(w)
+	var openai *instance
+	var lane string
+	heard := make(chan *extensionv1.Recording, 10)
+	answering, release := make(chan struct{}), make(chan struct{})
+	openai = w.provides("openai", func(r *extensionv1.CompleteRequest, stream extensionv1.Models_CompleteServer) error {
+		if r.GetRecording() == nil {
+			close(answering)
+			<-release
+			return stream.Send(&extensionv1.Delta{Text: "hello"})
+		}
+		heard <- r.GetRecording()
+		lane = r.GetRecording().GetLane()
+		l, err := w.Bus.Lease(openai.actor, lane)
+		if err != nil || l.Session == 0 || l.Agent != "" {
+			return fmt.Errorf("the lane of the provider: %w", err)
+		}
+		note := &busv1.Entry{Kind: contract.EntryNote, Text: "forged"}
+		for _, e := range []*busv1.Effect{kerneltest.Publish("openai.said", nil), kerneltest.AppendAt(l.Session, 0, note)} {
+			err := w.Bus.DoAs(openai.actor, l, func(tx *bus.Tx) error {
+				_, err := tx.Apply([]*busv1.Effect{e})
+				return err
+			})
+			if err == nil {
+				return fmt.Errorf("the provider committed %v", e)
+			}
+		}
+		return stream.Send(&extensionv1.Delta{Text: "buy milk", Usage: &extensionv1.Usage{AudioMs: 12_000}})
+	})
+	usage := w.follow(contract.TopicModelUsage)
+	turn := s.says("anna", "hello").GetToken()
+	ask := &kernelv1.CompleteRequest{
+		Lane: turn, Model: contract.ModelTranscribe, Purpose: contract.PurposeTranscribe,
+		Recording: &extensionv1.Recording{Blob: "3f2a9c", Name: "0:12"},
+	}
+	if _, err := s.agent.completes(ask); !errors.Is(err, contract.ErrDenied) {
+		t.Errorf("without a model for it: %v", err)
+	}
+	w.Know(func(d *directory.Snapshot) {
+		d.Completions = 1
+		d.ModelNames = map[string][]string{contract.ModelTranscribe: {"openai/whisper-1"}}
+	})
+	answered := make(chan error, 1)
+	go func() {
+		_, err := s.agent.completes(&kernelv1.CompleteRequest{Lane: turn, Model: "default"})
+		answered <- err
+	}()
+	<-answering
+	if text, err := s.agent.completes(ask); err != nil || text != "buy milk" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if r := <-heard; r.GetBlob() != "3f2a9c" || r.GetName() != "0:12" {
+		t.Errorf("the provider got %v", r)
+	}
+	if _, err := w.Bus.Lease(openai.actor, lane); !errors.Is(err, contract.ErrStale) {
+		t.Errorf("the lane of the provider after its answer: %v", err)
+	}
+	if u, _ := used(t, usage); u.AudioMS != 12_000 || u.Purpose != contract.PurposeTranscribe || u.Model != "openai/whisper-1" {
+		t.Errorf("recorded is %+v", u)
+	}
+	close(release)
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/models"
 )
 
@@ -158,6 +159,12 @@ func (h *Host) Complete(ctx context.Context, extension string, r *extensionv1.Co
 	}
 	ctx, cancel := g.bound(ctx)
 	defer cancel()
+	if file := r.GetRecording(); file != nil { // read with a lease of no call, under which nothing can be committed
+		turn := &bus.Lease{Session: journal.ParseSessionID(r.GetSession())}
+		l := h.Bus.LeaseCall(g.actor, turn, &busv1.Event{}, -1)
+		defer h.Bus.Release(l)
+		file.Lane = l.Token
+	}
 	stream, err := extensionv1.NewModelsClient(g.conn).Complete(ctx, r)
 	if err != nil {
 		return interrupted(g, err)

@@ -70,10 +70,7 @@ func (s sessionsService) History(ctx context.Context, r *kernelv1.HistoryRequest
 			out.Truncated = len(out.Entries) > 0 && out.Entries[0].GetSeq() > 1
 			return err
 		}
-		size := r.GetMaxBytes()
-		if size <= 0 {
-			size = defaultHistory
-		}
+		size := cmp.Or(max(0, r.GetMaxBytes()), defaultHistory)
 		out.Entries, out.Truncated, err = j.History(one.ID, r.GetAfterSeq(), min(size, contract.MaxMessage/2))
 		return err
 	})

@@ -145,12 +145,15 @@ func (r *Router) try(ctx context.Context, o Order, candidate string, emit Emit) 
 		return false, err // no need to wait for a slot
 	}
 	defer bill.Drop() // unless it is spent
-	key := cmp.Or(o.Request.GetSession(), o.Request.GetAgent())
-	release, err := r.Slots.Acquire(ctx, key, r.Directory.Current().Completions)
-	if err != nil {
-		return false, err
+	// A slow transcription holds up no completion.
+	if o.Request.GetRecording() == nil {
+		key := cmp.Or(o.Request.GetSession(), o.Request.GetAgent())
+		release, err := r.Slots.Acquire(ctx, key, r.Directory.Current().Completions)
+		if err != nil {
+			return false, err
+		}
+		defer release()
 	}
-	defer release()
 	m := meter{model: candidate}
 	err = r.Remote.Complete(ctx, extension, o.Request, func(d *extensionv1.Delta) error {
 		if !m.began && d.GetModel() == "" {
@@ -196,7 +199,7 @@ func (m *meter) read(d *extensionv1.Delta) {
 	if d.GetModel() != "" {
 		m.model = d.GetModel()
 	}
-	if u := d.GetUsage(); u.GetInputTokens() > 0 || u.GetOutputTokens() > 0 {
+	if u := d.GetUsage(); u.GetInputTokens() > 0 || u.GetOutputTokens() > 0 || u.GetAudioMs() > 0 {
 		m.usage = u
 	}
 	m.bytes += len(d.GetText()) + len(d.GetCall().GetName()) + len(d.GetCall().GetArguments())
@@ -210,7 +213,7 @@ func (m *meter) cost(ctx context.Context, fallback bool, request int64, err erro
 	switch {
 	case m.usage != nil:
 		u.InputTokens, u.OutputTokens = plausible(m.usage.GetInputTokens()), plausible(m.usage.GetOutputTokens())
-		u.CachedTokens = plausible(m.usage.GetCachedTokens())
+		u.CachedTokens, u.AudioMS = plausible(m.usage.GetCachedTokens()), plausible(m.usage.GetAudioMs())
 		if c := m.usage.GetCurrency(); len(c) == 3 {
 			u.CostMicros, u.Currency = plausible(m.usage.GetCostMicros()), c
 		}

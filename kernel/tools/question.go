@@ -45,7 +45,7 @@ func (r *running) ask(
 	case asked.Outcome == contract.AskWithdrawn && asked.By != "":
 		refusal = fmt.Sprintf(unanswered, "the user did not want to answer")
 	case asked.Outcome == contract.AskWithdrawn:
-		refusal = interrupted
+		refusal = contract.InterruptedCall
 	}
 	return asked, refusal, nil
 }

@@ -63,7 +63,7 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 		case err == nil, errors.Is(err, contract.ErrStale):
 			return result, err
 		case wasInterrupted(ctx):
-			return r.fail(interrupted)
+			return r.fail(contract.InterruptedCall)
 		case errors.Is(err, contract.ErrConflict) && conflicts < maxConflicts:
 			conflicts++
 			request.Repeat = true

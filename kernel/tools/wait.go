@@ -13,9 +13,6 @@ import (
 // its turn.
 var errInterrupted = errors.New("interrupted by a new message of the user")
 
-const interrupted = "interrupted: the user has written something new; nothing was done. " +
-	"Call it again if it is still needed."
-
 // wait begins a wait without a timeout: until done is called, the clock of the turn
 // is stopped, and a new message of the user that may interrupt the turn ends the
 // context with errInterrupted.
