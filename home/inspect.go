@@ -18,6 +18,7 @@ type Inspection struct {
 	Entries    []InspectedEntry // by id
 	ModelOrder []string         // models to try; empty: the configured ones
 	Providers  []string         // names in models.providers, in the order of the file
+	Transcribe []string         // the models of models.transcribe
 	// Price returns the price of a model, as <provider>/<model>; false: not known.
 	Price    func(model string) (config.Price, bool)
 	MoneyIn  []string // currencies of the limits in money
@@ -54,7 +55,7 @@ func Inspect(o Options) (*Inspection, error) {
 	c := p.config
 	found := &Inspection{
 		UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: p.modelOrder(), Providers: c.ProviderNames(),
-		Price: p.price,
+		Price: p.price, Transcribe: c.Models.Transcribe,
 	}
 	for _, l := range c.Models.Limits {
 		if l.Money > 0 {

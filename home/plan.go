@@ -141,6 +141,9 @@ func (f *files) settings(p *plan) kernel.Settings {
 	if c.Models.Scout != "" {
 		s.ModelNames["scout"] = []string{c.Models.Scout}
 	}
+	if len(c.Models.Transcribe) > 0 {
+		s.ModelNames[contract.ModelTranscribe] = c.Models.Transcribe
+	}
 	return s
 }
 

@@ -79,19 +79,26 @@ func (f *files) hasSecrets(id string) bool {
 }
 
 // modelOrder returns the models to try in order; nil: the kernel chooses. Configured
-// providers come before all others, in the order of the file, and optional ones last.
+// providers come before all others, in the order of the file, and optional ones last. One
+// whose first model transcribes is not for answers.
 func (p *plan) modelOrder() []string {
 	if len(p.config.Models.Default) > 0 {
 		return p.config.Models.Default
 	}
 	var order []string
-	optional := false
+	optional, transcribes := false, false
+	fallback := ""
 	add := func(id string) {
 		m := p.members[id]
-		if m == nil || len(m.missing) > 0 || m.manifest.Provides.Fallback || len(m.manifest.Provides.Models) == 0 {
+		if m == nil || len(m.missing) > 0 || len(m.manifest.Provides.Models) == 0 {
 			return
 		}
-		if first := m.manifest.Provides.Models[0]; !slices.Contains(order, first) {
+		switch first := m.manifest.Provides.Models[0]; {
+		case m.manifest.Provides.Fallback:
+			fallback = first
+		case slices.Contains(p.config.Models.Transcribe, first):
+			transcribes = true
+		case !slices.Contains(order, first):
 			order = append(order, first)
 		}
 	}
@@ -108,7 +115,10 @@ func (p *plan) modelOrder() []string {
 			}
 		}
 	}
-	if configured == 0 && !optional {
+	switch {
+	case transcribes && len(order) == 0 && fallback != "":
+		return []string{fallback}
+	case configured == 0 && !optional && !transcribes:
 		return nil
 	}
 	return order

@@ -66,6 +66,8 @@ func TestWhichModelsAreTried(t *testing.T) {
 		"models: {providers: {beta: {kind: openai, base_url: 'http://b/v1', key: NONE}}}":       nil,
 		"models: {default: beta/x, providers: {beta: {kind: openai, base_url: 'http://b/v1'}}}": {"beta/x"},
 		"models: {providers: {openai: {kind: openai, models: [gpt-5]}}}":                        {"openai/gpt-5"},
+		// A server that transcribes is not for answers.
+		"models: {transcribe: beta/w, providers: {beta: {kind: openai, base_url: 'http://b/v1', models: [w]}}}": {"openai/*"},
 	} {
 		f, _ := planned(t, lines)
 		f.options.Env = func(name string) (string, bool) { return keys[name], keys[name] != "" }
@@ -73,6 +75,37 @@ func TestWhichModelsAreTried(t *testing.T) {
 		p := f.plan(nil)
 		if got := f.settings(p).ModelOrder; !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", lines, got, want)
+		}
+	}
+}
+
+// A server that transcribes is not asked for answers where there is no other one either.
+func TestTranscriptionAlone(t *testing.T) {
+	t.Parallel()
+	const server = "providers: {beta: {kind: openai, base_url: 'http://b/v1', models: [w, chat]}}"
+	for lines, want := range map[string][]string{
+		"models: {transcribe: [beta/w, openai/x], " + server + "}": {"offline/grammar"},
+		"models: {transcribe: beta/w2, " + server + "}":            {"beta/w"},
+	} {
+		f, _ := planned(t, lines)
+		f.live = liveOf(t, f)
+		s := f.settings(f.plan(nil))
+		if !slices.Equal(s.ModelOrder, want) || len(s.ModelNames["transcribe"]) == 0 {
+			t.Errorf("%s: %q, want %q; %q", lines, s.ModelOrder, want, s.ModelNames)
+		}
+	}
+}
+
+// A recording is paid by its minutes.
+func TestPriceOfARecording(t *testing.T) {
+	t.Parallel()
+	f, _ := planned(t, "models: {providers: {openai: {kind: openai, models: [{name: w, price: {minute: 0.6}}]}}}")
+	f.live = liveOf(t, f)
+	p := f.plan(nil)
+	for model, want := range map[string]int64{"openai/w": 30_000, "openai/whisper-1": 300} {
+		u := contract.ModelUsage{Model: model, AudioMS: 3000}
+		if p.charge(&u); u.CostMicros != want || u.Currency != "USD" {
+			t.Errorf("3 seconds of %s cost %d %s, want %d", model, u.CostMicros, u.Currency, want)
 		}
 	}
 }

@@ -101,5 +101,6 @@ func (p *plan) charge(u *contract.ModelUsage) {
 	cached := min(u.CachedTokens, u.InputTokens)
 	u.Currency = price.Currency
 	u.CostMicros = int64(math.Round(float64(u.InputTokens-cached)*price.Input +
-		float64(cached)*price.CachedInput() + float64(u.OutputTokens)*price.Output))
+		float64(cached)*price.CachedInput() + float64(u.OutputTokens)*price.Output +
+		float64(u.AudioMS)/60_000*1e6*price.Minute))
 }

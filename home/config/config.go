@@ -89,8 +89,11 @@ func (c Channels) Of(id string) Channel {
 
 // Models configures which models are used, and how much.
 type Models struct {
-	Default     []string         `yaml:"default,single" check:"model_name" unique:"-"` // in order of preference
-	Scout       string           `yaml:"scout" check:"model_name"`
+	Default []string `yaml:"default,single" check:"model_name" unique:"-"` // in order of preference
+	Scout   string   `yaml:"scout" check:"model_name"`
+	// Transcribe are the models that write down voice messages and audio, in order of
+	// preference; empty: they stay files.
+	Transcribe  []string         `yaml:"transcribe,single" check:"model_name" unique:"-"`
 	DailyTokens map[string]int64 `yaml:"daily_tokens" keys:"token_key" min:"1"` // by model, or TotalTokens
 	Concurrency int              `yaml:"concurrency" default:"64" min:"1"`      // completions at a time
 	// Currency is that of the prices and limits that name none.

@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// Price is what a million tokens cost.
+// Price is what a million tokens cost, and a minute of a recording.
 type Price struct {
 	Input  float64  `yaml:"input" min:"0"`
 	Cached *float64 `yaml:"cached" min:"0"` // input from the provider's cache; absent: as Input
 	Output float64  `yaml:"output" min:"0"`
+	Minute float64  `yaml:"minute" min:"0"` // a minute of a recording that is transcribed
 	// Currency is that of the price; empty: Models.Currency.
 	Currency string `yaml:"currency" check:"currency"`
 }
@@ -52,6 +53,9 @@ var listPrices = map[string]map[string][3]float64{
 	},
 }
 
+// listMinutes are the list prices of a minute of a recording.
+var listMinutes = map[string]map[string]float64{"openai": {"whisper-1": 0.006}}
+
 // version is what names of versions of a model end with.
 var version = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
 
@@ -76,6 +80,9 @@ func (c *Config) PriceOf(provider, kind, baseURL, key, model string) (Price, boo
 	list, ok := listPrices[kind][model]
 	if !ok {
 		list, ok = listPrices[kind][strings.TrimSuffix(model, version.FindString(model))]
+	}
+	if minute, known := listMinutes[kind][model]; known {
+		return Price{Minute: minute, Currency: PricesCurrency}, true
 	}
 	return Price{Input: list[0], Cached: &list[1], Output: list[2], Currency: PricesCurrency}, ok
 }

@@ -61,10 +61,11 @@ func (c *Config) References(known []string) Problems {
 	for id := range c.Channels.ByID {
 		check(strictyaml.Path("channels", id), id, "channel", true)
 	}
-	for i, m := range c.Models.Default {
-		provider, _, _ := strings.Cut(m, "/")
-		path := strictyaml.Path("models", "default", i)
-		check(path, provider, "model provider", false)
+	for key, names := range map[string][]string{"default": c.Models.Default, "transcribe": c.Models.Transcribe} {
+		for i, m := range names {
+			provider, _, _ := strings.Cut(m, "/")
+			check(strictyaml.Path("models", key, i), provider, "model provider", false)
+		}
 	}
 	provider, _, _ := strings.Cut(c.Models.Scout, "/")
 	check("models.scout", provider, "model provider", false)
