@@ -29,7 +29,7 @@ func Kind() *modelapi.Kind {
 	return &modelapi.Kind{
 		ID: ID, Service: "OpenAI", BaseURL: "https://api.openai.com/v1", Model: "gpt-4.1-mini",
 		URLEnv: URLEnv, ModelEnv: ModelEnv, API: words.Sprintf("OpenAI's chat completions API"),
-		Completions: "/chat/completions", Models: "/models",
+		Completions: "/chat/completions", Models: "/models", Transcriptions: "/audio/transcriptions",
 		Headers: func(h http.Header, key string) {
 			if key != "" {
 				h.Set("Authorization", "Bearer "+key)

@@ -28,6 +28,7 @@ type Server struct {
 	who    string // the server, for error texts: people in chats read them
 	own    bool   // the server is the API's own service
 	http   *retrying
+	slow   *retrying              // its answers may begin as late as a request may take
 	chosen atomic.Pointer[string] // the default model among those that the server lists
 
 	life    context.Context // until Close, of what asks for windows
@@ -48,6 +49,8 @@ func NewServer(k *Kind, id string, c Config, key string) (*Server, error) {
 		windows: map[string]*window{},
 	}
 	s.life, s.end = context.WithCancel(context.Background())
+	c.IdleTimeout = c.Timeout
+	s.slow = newRetrying(c)
 	u, err := url.Parse(c.BaseURL)
 	if err != nil {
 		return nil, err
@@ -69,6 +72,7 @@ func (s *Server) Close() {
 	s.mu.Unlock()
 	s.asks.Wait()
 	s.http.close()
+	s.slow.close()
 }
 
 // Transport is the transport of the server's connections, for tests.

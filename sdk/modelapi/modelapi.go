@@ -34,6 +34,7 @@ package modelapi
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"sync/atomic"
@@ -55,8 +56,9 @@ type Kind struct {
 	Version string
 	// API is the name of the API, for people.
 	API string
-	// Completions and Models are paths below the base URL.
-	Completions, Models string
+	// Completions and Models are paths below the base URL, and so is Transcriptions: a
+	// multipart form with a file; empty: the API has none.
+	Completions, Models, Transcriptions string
 	// Headers adds the key to a request; empty: there is none.
 	Headers func(h http.Header, key string)
 	// Encode returns the body of a request. Own says that it goes to the API's own
@@ -83,6 +85,10 @@ func (k *Kind) Extension(id string) sdk.Extension {
 			if err := kernel.Config(&c); err != nil {
 				return err
 			}
+			m.read = func(ctx context.Context, r *extensionv1.Recording, to io.Writer) error {
+				_, err := kernel.GetBlob(sdk.WithLane(ctx, r.GetLane()), r.GetBlob(), to)
+				return err
+			}
 			m.start(c.Overridden(k, id, os.Getenv), kernel.Secret(c.Key), kernel.Log(), kernel.SetReadiness)
 			return nil
 		},
@@ -104,6 +110,7 @@ type models struct {
 	invalid error // why the configuration is invalid
 	log     hclog.Logger
 	report  func(extensionv1.Readiness_State, string)
+	read    func(ctx context.Context, r *extensionv1.Recording, to io.Writer) error
 	refused atomic.Bool
 }
 
@@ -135,7 +142,12 @@ func (m *models) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func
 	case s == nil:
 		return failf(Unavailable, "the models of %s are still starting: try again", m.id)
 	}
-	err := s.Complete(ctx, r, emit)
+	var err error
+	if file := r.GetRecording(); file != nil {
+		err = m.transcribe(ctx, s, r.GetModel(), file, emit)
+	} else {
+		err = s.Complete(ctx, r, emit)
+	}
 	switch {
 	case err == nil:
 		if m.refused.CompareAndSwap(true, false) {
@@ -150,4 +162,18 @@ func (m *models) Complete(ctx context.Context, r *sdk.CompleteRequest, emit func
 		m.log.Warn("completion failed", "model", r.GetModel(), "address", s.where, "error", err)
 	}
 	return err
+}
+
+// transcribe answers a request for the words of a recording.
+func (m *models) transcribe(
+	ctx context.Context, s *Server, model string, file *extensionv1.Recording, emit func(*sdk.Delta) error,
+) error {
+	said, err := s.Transcribe(ctx, model, Recording{
+		Name: file.GetName(), MIME: file.GetMime(), Size: file.GetSize(),
+		Write: func(ctx context.Context, to io.Writer) error { return m.read(ctx, file, to) },
+	})
+	if err != nil {
+		return err
+	}
+	return emit(&sdk.Delta{Text: said.Text, Model: m.id + "/" + said.Model, Usage: said.Usage, Finish: "stop"})
 }

@@ -56,8 +56,9 @@ var errRedirect = errors.New("the server redirects")
 // only.
 func refuseRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// do is http.Client.Do with retries.
-func (r *retrying) do(req *http.Request, body []byte) (*http.Response, error) {
+// do is http.Client.Do with retries. The body is a []byte, or a function that returns a
+// reader of it.
+func (r *retrying) do(req *http.Request, body any) (*http.Response, error) {
 	again, err := retryablehttp.FromRequest(req)
 	if err != nil {
 		return nil, err

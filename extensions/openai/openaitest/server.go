@@ -1,6 +1,6 @@
 // Package openaitest is a server on loopback with OpenAI's chat completions API
 // and scripted answers. It serves POST /v1/chat/completions, with and without a
-// stream, and GET /v1/models.
+// stream, GET /v1/models, and POST /v1/audio/transcriptions.
 //
 // It checks requests like the real API (known roles, required contents, a result
 // for each tool call, tool schemas that are objects) and refuses invalid ones
@@ -44,6 +44,7 @@ type Server struct {
 	listing    modelapitest.Listing
 	own        map[string]http.HandlerFunc // by path
 	common     script
+	listener   listener
 	byModel    map[string]*script
 	requests   []Request
 	keep       int
@@ -224,6 +225,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.complete(w, r)
 	case r.URL.Path == "/v1/models" && r.Method == http.MethodGet:
 		s.listModels(w)
+	case r.URL.Path == "/v1/audio/transcriptions" && r.Method == http.MethodPost:
+		s.hear(w, r)
 	case s.ownAPI(r.URL.Path) != nil:
 		s.ownAPI(r.URL.Path)(w, r)
 	default:
