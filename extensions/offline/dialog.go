@@ -65,7 +65,7 @@ func readLabel(content string) (kind, text string) {
 	}
 	m := label.FindStringSubmatch(content)
 	if m == nil {
-		return "user", content
+		return "user", typed(content)
 	}
 	return m[1], strings.TrimSuffix(strings.TrimPrefix(content, m[0]), "\n"+m[2])
 }

@@ -14,13 +14,33 @@ func withoutFiles(text string) (rest string, files bool) {
 	rest, _, files = strings.Cut(text, fileNote)
 	var lines []string
 	for line := range strings.Lines(rest) {
-		if _, err := contract.ParseReference(line); err == nil && strings.HasPrefix(line, "[") {
+		if isReference(line) {
 			files = true
 			continue
 		}
 		lines = append(lines, line)
 	}
 	return strings.TrimSpace(strings.Join(lines, "")), files
+}
+
+func isReference(line string) bool {
+	_, err := contract.ParseReference(line)
+	return err == nil && strings.HasPrefix(line, "[")
+}
+
+// typed returns a text with what is said in voice messages, as if it was typed.
+func typed(text string) string {
+	if !strings.Contains(text, contract.SpokenMark) {
+		return text
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		if before, said, spoken := strings.Cut(line, contract.SpokenMark); spoken && isReference(before) {
+			line = said
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "")
 }
 
 // person answers what a person wrote. Files are only named: this model looks at none.

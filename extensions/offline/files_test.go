@@ -28,3 +28,12 @@ func TestFilesAreNotLookedAt(t *testing.T) {
 		t.Errorf("a reminder with a picture: %q", got)
 	}
 }
+
+// What is said in a voice message is understood as if it was typed.
+func TestVoiceIsUnderstood(t *testing.T) {
+	t.Parallel()
+	h := newLoop(t)
+	if got := h.say("[voice 3f2a9c: 0:12] transcript: remind me in 5 minutes to print it"); !strings.Contains(got, "OK") {
+		t.Errorf("a spoken reminder: %q", got)
+	}
+}

@@ -73,7 +73,7 @@ func TestFilesOfEachKind(t *testing.T) {
 		want  contract.Attachment
 	}{
 		"photo":      {"photo", &tg.File{Data: []byte(jpeg + "cat")}, contract.Attachment{Kind: "image", MIME: "image/jpeg"}},
-		"voice":      {"voice", nil, contract.Attachment{Kind: "voice", MIME: "audio/ogg"}},
+		"voice":      {"voice", nil, contract.Attachment{Kind: "voice", Name: "0:03", MIME: "audio/ogg"}},
 		"audio":      {"audio", nil, contract.Attachment{Kind: "audio", MIME: "audio/mpeg"}},
 		"video":      {"video", nil, contract.Attachment{Kind: "video", MIME: "video/mp4"}},
 		"video note": {"video_note", nil, contract.Attachment{Kind: "video", MIME: "video/mp4"}},

@@ -2,6 +2,7 @@ package telegramchannel
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ func attachmentOf(m *models.Message) (a contract.Attachment, f remoteFile, ok bo
 		p := largest(m.Photo)
 		set(contract.KindImage, "", "", p.FileID, int64(p.FileSize))
 	case m.Voice != nil:
-		set(contract.KindVoice, "", m.Voice.MimeType, m.Voice.FileID, m.Voice.FileSize)
+		set(contract.KindVoice, minutes(m.Voice.Duration), m.Voice.MimeType, m.Voice.FileID, m.Voice.FileSize)
 	case m.VideoNote != nil:
 		set(contract.KindVideo, "", "", m.VideoNote.FileID, int64(m.VideoNote.FileSize))
 	case m.Animation != nil: // also has a document
@@ -76,6 +77,10 @@ func attachmentOf(m *models.Message) (a contract.Attachment, f remoteFile, ok bo
 func unreadable(a contract.Attachment, why string) contract.Attachment {
 	return contract.Attachment{Kind: why, Name: a.Name, Size: a.Size}
 }
+
+// minutes is a duration for people, such as 0:12. It is the name of a voice message, which
+// has none.
+func minutes(seconds int) string { return fmt.Sprintf("%d:%02d", seconds/60, seconds%60) }
 
 func largest(sizes []models.PhotoSize) models.PhotoSize {
 	best := sizes[0]

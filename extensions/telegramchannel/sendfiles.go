@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,7 +95,7 @@ func methodOf(a contract.Attachment) string {
 
 // fileName returns the name of a file that Telegram shows.
 func fileName(a contract.Attachment) string {
-	if name := attachment.Name(a.Name); name != "" {
+	if name := attachment.Name(a.Name); path.Ext(name) != "" || name != "" && a.Kind != contract.KindVoice {
 		return name
 	}
 	end := ""

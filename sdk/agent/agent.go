@@ -60,7 +60,9 @@ type Agent struct {
 	noSummary atomic.Int64 // no summary is requested until then, in Unix nanoseconds
 	skipUntil sync.Map     // of time.Time by tool: it is not consulted until then
 	slots     slots        // of requests to the model
-	turns     atomic.Int64 // numbers turns that the kernel has not numbered yet
+	// transcripts are of the recordings of all turns.
+	transcripts transcripts
+	turns       atomic.Int64 // numbers turns that the kernel has not numbered yet
 }
 
 type limits struct {

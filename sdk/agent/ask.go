@@ -51,6 +51,9 @@ func (a answer) empty() bool { return len(a.calls) == 0 && contract.Blank(a.text
 // ask asks the model. It records an answer with calls; any other answer ends the
 // turn.
 func (t *turn) ask(s step) (sdk.Effects, error) {
+	if s.asked == 0 && t.onlyMissed() {
+		return t.output(contract.OutcomeError, ""), nil
+	}
 	t.refreshPreamble()
 	last := s.asked+1 >= t.a.limits.steps
 	hint := ""

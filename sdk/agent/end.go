@@ -21,6 +21,12 @@ func (t *turn) output(outcome, text string) sdk.Effects {
 		text = words.Say(t.language, "Your message was too long: I read the first %d of its %d kB.\n\n",
 			t.inputLimit()/1000, longest/1000) + text
 	}
+	if said := t.understood(); said != "" && !contract.Blank(text) {
+		text = words.Say(t.language, "I heard: %s", said) + "\n\n" + text
+	}
+	if missed := t.missed(); missed != "" {
+		text = strings.TrimSpace(missed + "\n\n" + text)
+	}
 	return outputEffects(t.context.GetSession(), t.history.seq, t.fresh, outcome, text, "")
 }
 

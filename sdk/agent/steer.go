@@ -21,9 +21,18 @@ func (t *turn) steer() error {
 	if err != nil {
 		return fmt.Errorf("read the waiting inputs of session %s: %w", t.context.GetSession(), err)
 	}
-	inputs, rows := t.backlog(waiting)
-	if len(inputs) == 0 {
-		t.waiting.Store(false)
+	t.written = nil
+	inputs, rows, slow, err := t.backlog(waiting)
+	switch {
+	case err != nil:
+		return err
+	case len(inputs) == 0 && slow != nil && hasWaited(t.own()): // it has nothing else to do
+		if err := t.await(slow); err != nil {
+			return err
+		}
+		return t.steer()
+	case len(inputs) == 0:
+		t.waiting.Store(slow != nil)
 		return nil
 	}
 	skipped := skippedRows(t.own())
@@ -47,15 +56,20 @@ func (t *turn) steer() error {
 	t.history.predict(skipped, t.id)
 	t.context, t.id = results[0].GetTurn(), results[0].GetTurn().GetTurn()
 	t.history.predict(rows, t.id)
+	t.forgetTranscripts()
 	t.waiting.Store(results[1].GetWaiting() > 0)
 	t.fresh = nil
 	return t.prepare()
 }
 
 // backlog returns the waiting messages that may interrupt the turn: a user's first one,
-// and the later ones with the same reply target.
-func (t *turn) backlog(waiting []*busv1.Event) (inputs []string, rows []*busv1.Entry) {
+// and the later ones with the same reply target. A recording that is not written down yet is
+// slow: it and what follows it waits.
+func (t *turn) backlog(waiting []*busv1.Event) (
+	inputs []string, rows []*busv1.Entry, slow *transcript, err error,
+) {
 	replyTo := ""
+	var recorded []hearing
 	var sent []time.Time
 	for _, e := range waiting {
 		var in contract.AgentInput
@@ -70,13 +84,27 @@ func (t *turn) backlog(waiting []*busv1.Event) (inputs []string, rows []*busv1.E
 		}
 		row := inputRow(e.GetId(), in)
 		row.Backlog = true
+		these := t.transcribe(row)
+		if slow = unwritten(these); slow != nil {
+			break
+		}
+		recorded = append(recorded, these...)
 		inputs, rows = append(inputs, e.GetId()), append(rows, row)
 		sent = append(sent, sentAt(time.UnixMicro(e.GetCreatedAtUs()), in))
 	}
+	notes, err := t.addTranscripts(recorded)
+	rows = append(rows, notes...)
 	if note := t.lateNote(sent); note != nil {
 		rows = append([]*busv1.Entry{note}, rows...)
 	}
-	return inputs, rows
+	return inputs, rows, slow, err
+}
+
+// hasWaited reports whether the last call of a turn waited for something until a newer
+// message came.
+func hasWaited(own []row) bool {
+	n := len(own)
+	return n > 0 && own[n-1].GetKind() == contract.EntryResult && own[n-1].GetText() == contract.InterruptedCall
 }
 
 // skippedRows returns the rows that the kernel records for calls that did not run.

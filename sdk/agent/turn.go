@@ -39,6 +39,9 @@ type turn struct {
 	partial  string // the beginning of an unfinished answer
 	pictures pictures
 
+	spoken  bool      // its inputs have recordings
+	written []hearing // that are in rows which are not recorded yet
+
 	preambleAt time.Time // of the last preamble; zero: none in this turn
 
 	model   string  // overrides the agent's model; empty: no override
@@ -98,6 +101,9 @@ func (t *turn) prepare() error {
 	if t.showsDrafts() {
 		t.draft = newDraft(t.ctx, t.a.kernel)
 	}
+	if err := t.hear(); err != nil {
+		return err
+	}
 	if err := t.summarize(); err != nil {
 		return err
 	}
@@ -105,6 +111,9 @@ func (t *turn) prepare() error {
 		return err
 	}
 	t.addPreamble(t.fresh)
+	if err := t.recordInputs(); err != nil {
+		return err
+	}
 	if err := t.consult(); err != nil {
 		return err
 	}
