@@ -162,6 +162,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 			if status == nil {
 				d.models(modelsOf(seen), provides(seen))
 				d.askModels(ctx, h, seen, modelsOf(seen), false)
+				d.askTranscribers(ctx, h, seen, false)
 			}
 		}
 	}
@@ -175,6 +176,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 	d.openStore(status.Status)
 	d.running(status.Status, seen)
 	d.askModels(ctx, h, seen, named(seen, status.Models), true)
+	d.askTranscribers(ctx, h, seen, true)
 	d.deadLetters(ctx, k, status.Status)
 	d.sandboxes(status.Status)
 	d.backups(status.backup, time.Now())

@@ -73,6 +73,7 @@ func tryRecipe(t *testing.T, recipe, name string, p config.Provider) {
 	}
 	models := all["models"].(map[string]any)
 	delete(models, "default")
+	delete(models, "transcribe") // it is tried with a text
 	entry := models["providers"].(map[string]any)[name].(map[string]any)
 	models["providers"] = map[string]any{name: entry}
 	if p.BaseURL == "" {
