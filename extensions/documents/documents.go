@@ -35,7 +35,7 @@ func New(r document.Reader) sdk.Extension {
 	d := &documents{reader: r}
 	return sdk.Extension{
 		ID:    ID,
-		Start: func(_ context.Context, k *sdk.Kernel) error { d.kernel = k; return nil },
+		Start: func(_ context.Context, k *sdk.Kernel) error { d.files = k; return nil },
 		Tools: []sdk.Tool{{
 			Name: "read_document", ReadOnly: true,
 			Description: "Read the text of a document of this conversation, or more of it.",
@@ -51,8 +51,14 @@ func New(r document.Reader) sdk.Extension {
 }
 
 type documents struct {
-	kernel *sdk.Kernel
+	files  files
 	reader document.Reader
+}
+
+// files are those of the session of a call; *sdk.Kernel has them.
+type files interface {
+	FindBlob(ctx context.Context, name string) (sdk.Blob, error)
+	GetBlob(ctx context.Context, name string, to io.Writer) (sdk.Blob, error)
 }
 
 type arguments struct {
@@ -79,7 +85,10 @@ func (d *documents) read(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, e
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	text, err := d.reader.Read(ctx, d.fetch(ctx, a.Reference))
+	text, err := d.reader.Read(ctx, func(to io.Writer) error {
+		_, err := d.files.GetBlob(ctx, a.Reference, to)
+		return err
+	})
 	switch {
 	case errors.Is(err, document.ErrPicture):
 		return sdk.ToolResult{}, errors.New("it is an image: show_attachment shows it")
@@ -114,16 +123,8 @@ func (d *documents) show(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, e
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	if err := d.fetch(ctx, a.Reference)(io.Discard); err != nil {
+	if _, err := d.files.FindBlob(ctx, a.Reference); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	return sdk.ToolResult{Content: "The image follows the results."}, nil
-}
-
-// fetch writes a file of the session.
-func (d *documents) fetch(ctx context.Context, name string) func(io.Writer) error {
-	return func(to io.Writer) error {
-		_, err := d.kernel.GetBlob(ctx, name, to)
-		return err
-	}
 }
