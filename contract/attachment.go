@@ -20,6 +20,16 @@ const (
 	KindSticker  = "sticker"
 )
 
+// IsImageType reports whether files of a MIME type are shown as images, to people and to
+// models.
+func IsImageType(mime string) bool {
+	switch mime {
+	case "image/jpeg", "image/png", "image/gif", "image/webp":
+		return true
+	}
+	return false
+}
+
 // ReferenceDigits is how many digits of a blob's hash stand in a reference to it. Tools
 // take these, or more of them.
 const ReferenceDigits = 6

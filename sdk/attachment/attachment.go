@@ -8,7 +8,6 @@ import (
 	"io"
 	"mime"
 	"path"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -58,14 +57,11 @@ func typeOf(head []byte, claimed string) string {
 	return found
 }
 
-// pictures are the types that are shown as images.
-var pictures = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
-
 // kindOf returns the kind of a file of a type that was sent as a kind.
 func kindOf(kind, found string) string {
 	family, _, _ := strings.Cut(found, "/")
 	switch {
-	case slices.Contains(pictures, found):
+	case contract.IsImageType(found):
 		return contract.KindImage
 	case kind != contract.KindVoice && kind != contract.KindAudio && kind != contract.KindVideo:
 	case family == "audio", family == "video", found == unknownType: // an MP4 may hold either

@@ -19,6 +19,8 @@ import (
 
 	"golang.org/x/image/draw"
 	_ "golang.org/x/image/webp" // a format that people send
+
+	"github.com/switchboard-run/switchboard/contract"
 )
 
 const (
@@ -82,7 +84,7 @@ func (l *limited) Write(p []byte) (int, error) {
 func prepare(file []byte, side int) (Picture, error) {
 	header, format, err := image.DecodeConfig(bytes.NewReader(file))
 	switch {
-	case errors.Is(err, image.ErrFormat):
+	case errors.Is(err, image.ErrFormat), err == nil && !contract.IsImageType("image/"+format):
 		return Picture{}, ErrType
 	case err != nil:
 		return Picture{}, damaged(err)

@@ -258,3 +258,16 @@ func FuzzPrepare(f *testing.F) {
 		}
 	})
 }
+
+// A format that another package of the process can decode is none that is shown.
+func TestOtherFormatsAreRefused(t *testing.T) {
+	t.Parallel()
+	image.RegisterFormat("other", "OTHERFORMAT",
+		func(io.Reader) (image.Image, error) { return corners(2, 2), nil },
+		func(io.Reader) (image.Config, error) {
+			return image.Config{ColorModel: color.RGBAModel, Width: 2, Height: 2}, nil
+		})
+	if _, err := prepare([]byte("OTHERFORMAT and more"), 100); !errors.Is(err, ErrType) {
+		t.Errorf("got %v", err)
+	}
+}
