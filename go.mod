@@ -46,6 +46,8 @@ require (
 	zombiezen.com/go/sqlite v1.4.2
 )
 
+require github.com/coder/websocket v1.8.15
+
 require (
 	github.com/fatih/color v1.16.0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect

@@ -272,7 +272,8 @@ func (s said) readDynamic(t *testing.T) {
 		"image", "voice", "audio", "document", "video", "sticker", "animated sticker", "poll", "story", "dice", "game",
 		"checklist", "paid media", "file over 20 MB, which Telegram doesn't pass on to bots",
 		"file that is too large to store", "file that Telegram no longer has",
-		"file that couldn't be downloaded from Telegram",
+		"file that couldn't be downloaded from Telegram", "file that Discord no longer has",
+		"file that couldn't be downloaded from Discord",
 	} {
 		s.add("an attachment", kind, "")
 	}

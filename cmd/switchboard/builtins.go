@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/agent"
 	"github.com/switchboard-run/switchboard/extensions/anthropic"
 	"github.com/switchboard-run/switchboard/extensions/clichannel"
+	"github.com/switchboard-run/switchboard/extensions/discordchannel"
 	"github.com/switchboard-run/switchboard/extensions/documents"
 	"github.com/switchboard-run/switchboard/extensions/heartbeat"
 	"github.com/switchboard-run/switchboard/extensions/links"
@@ -59,6 +60,7 @@ var builtins = map[string]func(id string) sdk.Extension{
 	"agent":            func(id string) sdk.Extension { return agent.NewReading(id, documentReader) },
 	"anthropic":        anthropic.New,
 	"cli_channel":      func(string) sdk.Extension { return clichannel.Extension() },
+	"discord_channel":  func(string) sdk.Extension { return discordchannel.New() },
 	"documents":        func(string) sdk.Extension { return documents.New(documentReader) },
 	"heartbeat":        func(string) sdk.Extension { return heartbeat.New() },
 	"links":            func(string) sdk.Extension { return links.New() },

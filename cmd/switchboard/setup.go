@@ -25,6 +25,7 @@ type setupFlags struct {
 	provider, baseURL, model  string
 	keyEnv, keyFile           string
 	telegramEnv, telegramFile string
+	discordEnv, discordFile   string
 	timezone                  string
 	yes, noCheck              bool
 }
@@ -41,7 +42,8 @@ func newSetupCommand() *cobra.Command {
 		Example: "  switchboard setup\n" +
 			"  switchboard setup --yes --provider anthropic --key-env ANTHROPIC_API_KEY --timezone Europe/Berlin\n" +
 			"  switchboard setup --yes --provider ollama --model qwen3\n" +
-			"  switchboard setup --yes --telegram-token-file token.txt",
+			"  switchboard setup --yes --telegram-token-file token.txt\n" +
+			"  switchboard setup --yes --discord-token-file token.txt",
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.provider, "provider", "", "whose model answers: "+strings.Join(providerNames(), ", ")+
@@ -52,6 +54,8 @@ func newSetupCommand() *cobra.Command {
 	flags.StringVar(&f.keyFile, "key-file", "", "file with the provider's key; -: standard input")
 	flags.StringVar(&f.telegramEnv, "telegram-token-env", "", "environment variable with the bot's token")
 	flags.StringVar(&f.telegramFile, "telegram-token-file", "", "file with the bot's token; -: standard input")
+	flags.StringVar(&f.discordEnv, "discord-token-env", "", "environment variable with the token of a Discord bot")
+	flags.StringVar(&f.discordFile, "discord-token-file", "", "file with the token of a Discord bot; -: standard input")
 	flags.StringVar(&f.timezone, "timezone", "", "time zone, such as Europe/Berlin")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "ask nothing: do what the flags say")
 	flags.BoolVar(&f.noCheck, "no-check", false, "write without trying the answers, for example without a network")
@@ -61,6 +65,7 @@ func newSetupCommand() *cobra.Command {
 	}
 	c.MarkFlagsMutuallyExclusive("key-env", "key-file")
 	c.MarkFlagsMutuallyExclusive("telegram-token-env", "telegram-token-file")
+	c.MarkFlagsMutuallyExclusive("discord-token-env", "discord-token-file")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		s, err := newSetup(c, f)
 		if err != nil {
@@ -103,7 +108,9 @@ func newSetup(c *cobra.Command, f setupFlags) (*setup, error) {
 		}
 		s.ask = &questions{in: os.Stdin, p: s.p}
 	}
-	if f.keyFile == "-" && f.telegramFile == "-" {
+	if onInput := slices.DeleteFunc([]string{f.keyFile, f.telegramFile, f.discordFile}, func(file string) bool {
+		return file != "-"
+	}); len(onInput) > 1 {
 		return nil, errors.New("standard input has one secret only: give the other one in a file")
 	}
 	if f.provider == "" && f.baseURL+f.model+f.keyEnv+f.keyFile != "" {
@@ -135,7 +142,7 @@ func (s *setup) run(ctx context.Context) error {
 		s.p.line("Switchboard is set up in %s.", s.home.Path())
 		s.p.faint("Enter takes what is in [brackets] or skips the step; Ctrl-C ends, and keeps what was saved.")
 	}
-	for _, step := range []func(context.Context) error{s.setModel, s.setTelegram, s.setTimezone} {
+	for _, step := range []func(context.Context) error{s.setModel, s.setTelegram, s.setDiscord, s.setTimezone} {
 		if err := step(ctx); err != nil {
 			return err
 		}
