@@ -274,6 +274,7 @@ func (s said) readDynamic(t *testing.T) {
 		"file that is too large to store", "file that Telegram no longer has",
 		"file that couldn't be downloaded from Telegram", "file that Discord no longer has",
 		"file that couldn't be downloaded from Discord",
+		"file that Slack no longer has", "file that couldn't be downloaded from Slack", "file that isn't stored at Slack",
 	} {
 		s.add("an attachment", kind, "")
 	}

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 )
@@ -53,6 +54,7 @@ type Message struct {
 	Part, Parts  int                   // of a text that was split
 	Repeat       bool                  // an earlier attempt may have been sent
 	Session      string                // the session that sent it; may be empty
+	CreatedAt    time.Time             // before the first attempt to send it
 	Attachments  []contract.Attachment // to send with the text; see Kernel.GetBlob
 	// Actions are buttons to show below the message, for channels whose manifest declares
 	// them; see contract.Action.

@@ -24,7 +24,7 @@ func send(ctx context.Context, channel Channel, d Delivery) (Effects, error) {
 		Conversation: s.Conversation, Thread: s.Thread, Owner: s.Owner,
 		ReplyTo: s.ReplyTo, DraftID: s.DraftID, Part: s.Part, Parts: s.Parts,
 		Repeat: d.Uncertain, Notice: s.Kind != contract.SendReply, Session: s.Session,
-		Attachments: s.Attachments, Actions: s.Actions,
+		Attachments: s.Attachments, Actions: s.Actions, CreatedAt: d.CreatedAt,
 	}
 	r, err := channel.Send(ctx, m)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/openai"
 	"github.com/switchboard-run/switchboard/extensions/scheduler"
 	"github.com/switchboard-run/switchboard/extensions/sessions"
+	"github.com/switchboard-run/switchboard/extensions/slackchannel"
 	"github.com/switchboard-run/switchboard/extensions/tasks"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel"
 	"github.com/switchboard-run/switchboard/extensions/usage"
@@ -71,6 +72,7 @@ var builtins = map[string]func(id string) sdk.Extension{
 	"scheduler":        func(string) sdk.Extension { return scheduler.New() },
 	"tasks":            func(string) sdk.Extension { return tasks.New() },
 	"usage":            func(string) sdk.Extension { return usage.New() },
+	"slack_channel":    func(string) sdk.Extension { return slackchannel.New() },
 	"telegram_channel": func(string) sdk.Extension { return telegramchannel.New() },
 }
 

@@ -1,0 +1,153 @@
+package slackchannel
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/slack-go/slack"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// maxBatch bounds the envelopes of one commit.
+const maxBatch = 64
+
+// receiver stores what Slack sends.
+type receiver struct {
+	*activation
+	me      *slack.AuthTestResponse
+	inbox   chan envelope
+	names   *names
+	threads *threads
+	backlog *backlog
+	failing atomic.Bool // messages cannot be stored
+	running sync.WaitGroup
+}
+
+func newReceiver(ctx context.Context, a *activation, me *slack.AuthTestResponse) *receiver {
+	r := &receiver{activation: a, me: me, inbox: make(chan envelope, maxBatch), names: newNames(a.api, me.UserID)}
+	r.threads = &threads{kernel: a.kernel, prefix: "thread/" + me.TeamID + "/", known: map[string]bool{}}
+	r.backlog = newBacklog(ctx, a, me.TeamID, &r.running)
+	return r
+}
+
+// connected reports that the channel is ready.
+func (r *receiver) connected() {
+	if !r.failing.Load() {
+		r.kernel.SetReadiness(sdk.Ready, "@"+r.me.User+" ("+r.me.Team+")")
+	}
+}
+
+// received is an envelope, and what it says.
+type received struct {
+	envelope
+	message *pendingMessage // nil: nothing to publish
+	effects sdk.Effects     // to commit with it
+	then    func(context.Context)
+}
+
+// receive stores envelopes and acknowledges them until ctx ends.
+func (r *receiver) receive(ctx context.Context) {
+	for {
+		var batch []envelope
+		select {
+		case e := <-r.inbox:
+			batch = append(batch, e)
+		case <-ctx.Done():
+			return
+		}
+		for len(batch) < maxBatch {
+			select {
+			case e := <-r.inbox:
+				batch = append(batch, e)
+				continue
+			default:
+			}
+			break
+		}
+		r.accept(ctx, batch)
+	}
+}
+
+// accept stores a batch and acknowledges it.
+func (r *receiver) accept(ctx context.Context, batch []envelope) {
+	all := make([]received, len(batch))
+	lookUp, cancel := context.WithTimeout(ctx, r.set.times.lookUp)
+	for i, e := range batch {
+		all[i] = r.read(lookUp, e)
+	}
+	cancel()
+	if err := r.store(ctx, all); isPermanent(err) {
+		// One message can never be stored: store the others one by one.
+		for i := range all {
+			if err := r.store(ctx, all[i:i+1]); isPermanent(err) {
+				r.log.Error("store a message; skipping it", "envelope", all[i].ID, "error", err)
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return // Slack sends them again
+	}
+	for _, one := range all {
+		if err := one.from.acknowledge(one.ID); err != nil {
+			r.log.Debug("acknowledge an envelope; Slack sends it again", "envelope", one.ID, "error", err)
+		}
+		if one.then != nil {
+			r.running.Go(func() { one.then(ctx) })
+		}
+	}
+}
+
+// isPermanent reports whether a retry would fail again.
+func isPermanent(err error) bool {
+	return errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge)
+}
+
+// store commits a batch. What has files to download, and what follows it in its
+// conversation, is stored for the backlog. It retries until it succeeds, fails permanently,
+// or ctx has ended.
+func (r *receiver) store(ctx context.Context, batch []received) error {
+	var effects sdk.Effects
+	var waiting []*pendingMessage
+	waits := map[string]bool{}
+	for _, one := range batch {
+		effects = append(effects, one.effects...)
+		m := one.message
+		if m == nil {
+			continue
+		}
+		c := m.conversation()
+		if waits[c] = waits[c] || len(m.Files) > 0 || r.backlog.holds(c); waits[c] {
+			waiting = append(waiting, m)
+			effects = append(effects, r.backlog.put(m))
+		} else {
+			effects = append(effects, m.effect())
+		}
+	}
+	if len(effects) == 0 {
+		return nil
+	}
+	for n := 1; ; n++ {
+		_, err := r.kernel.Commit(ctx, effects...)
+		if err == nil {
+			if r.failing.Swap(false) {
+				r.connected()
+			}
+			r.backlog.add(waiting)
+			return nil
+		}
+		if ctx.Err() != nil || isPermanent(err) {
+			return err
+		}
+		r.log.Warn("store messages; Slack sends them again until they are stored", "error", err)
+		r.failing.Store(true)
+		r.kernel.SetReadiness(sdk.Degraded, words.Sprintf("new messages cannot be stored and wait at Slack: %s", err))
+		if !pause(ctx, backoff(n)) {
+			return err
+		}
+	}
+}
