@@ -31,11 +31,11 @@ var budgets = map[string]budget{
 	"kernel/journal":    {332, 225},
 	"kernel/models":     {648, 690},
 	"kernel/questions":  {183, 315},
-	"kernel/router":     {2216, 1850},
+	"kernel/router":     {2241, 1850},
 	"kernel/sandbox":    {94, 90},
 	"kernel/session":    {1287, 1150},
-	"kernel/supervisor": {1785, 1900},
-	"kernel/tools":      {1302, 1250},
+	"kernel/supervisor": {1757, 1900},
+	"kernel/tools":      {1336, 1250},
 }
 
 // kernelBudget is that of all packages together.

@@ -38,11 +38,11 @@ func New() (*Processes, error) {
 func (p *Processes) Start(cmd *exec.Cmd) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	err := cmd.Start()
-	if err == nil {
-		p.own[cmd.Process.Pid] = true
+	if err := cmd.Start(); err != nil {
+		return Explain(cmd, err)
 	}
-	return err
+	p.own[cmd.Process.Pid] = true
+	return nil
 }
 
 // A killed process leaves orphans of its own, so a sweep repeats, at most maxSweeps

@@ -216,6 +216,36 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
 		r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread, language: p.Language}, greeting))
 }
 
+// PersonNamed returns the admitted person of a name, whose private conversation is
+// known, on a channel or, without one, on any. The error says who there is.
+func (r *MessageRouter) PersonNamed(tx journal.Reader, name, channel string) (*Person, error) {
+	all, _, err := People(tx, time.Time{})
+	owners, errOwners := journal.All[Person](tx, contract.KernelSource, ownerKey(""))
+	for _, o := range owners { // those of config.yaml are stored nowhere else
+		same := func(p Person) bool { return p.Channel == o.Channel && p.UserID == o.UserID }
+		if !slices.ContainsFunc(all, same) {
+			all = append(all, o)
+		}
+	}
+	var found []Person
+	var known []string
+	for _, p := range all {
+		if c := r.directory.Current().Channel(p.Channel); c == nil || p.Conversation == "" || p.Name == "" {
+			continue
+		}
+		known = append(known, fmt.Sprintf("%s (%s)", p.Name, p.Channel))
+		first, _, _ := strings.Cut(p.Name, " ")
+		if (strings.EqualFold(p.Name, name) || strings.EqualFold(first, name)) && cmp.Or(channel, p.Channel) == p.Channel {
+			found = append(found, p)
+		}
+	}
+	if len(found) != 1 {
+		err = errors.Join(err, fmt.Errorf("%w: %d people are named %q; there are: %s", contract.ErrNotFound,
+			len(found), name, strings.Join(known, ", ")))
+	}
+	return &append(found, Person{})[0], errors.Join(err, errOwners)
+}
+
 // People lists the people who are approved, and the codes that wait for approval.
 func People(tx journal.Reader, now time.Time) (approved []Person, waiting []Pairing, err error) {
 	approved, err = journal.All[Person](tx, contract.KernelSource, "person/")

@@ -100,16 +100,19 @@ func (p *place) lane(owner Person) string {
 }
 
 // SendTo sends a text to a channel by name, as send_to_channel and the command
-// line do: to the conversation of replyTo if that is on the channel, else to
-// its default recipient. It returns the events that carry it.
+// line do: to the conversation that it names, else to that of replyTo if it is on the
+// channel, else to its default recipient. It returns the events that carry it.
 func (r *MessageRouter) SendTo(tx *bus.Tx, channel, replyTo string, m contract.ChannelSend) ([]int64, error) {
 	c := r.directory.Current().Channel(channel)
 	if c == nil {
 		return nil, fmt.Errorf("%w: there is no channel %q", contract.ErrNotFound, channel)
 	}
-	to, err := r.destination(tx, c.ID, replyTo)
-	if err != nil {
-		return nil, err
+	to := &place{channel: c, address: m.Conversation, thread: m.Thread, language: m.Language}
+	if m.Conversation == "" {
+		var err error
+		if to, err = r.destination(tx, c.ID, replyTo); err != nil {
+			return nil, err
+		}
 	}
 	m.Kind = contract.SendDirect
 	return r.parts(tx, to, m)

@@ -6,7 +6,7 @@ import "os/exec"
 // it reads what the system says about them. It is safe for concurrent use.
 type Processes interface {
 	// Start starts a process of an extension. From then on, what its descendants leave
-	// behind may be killed at any time.
+	// behind may be killed at any time. An error tells the owner what to do.
 	Start(cmd *exec.Cmd) error
 	// Sweep kills what processes of extensions have left behind, also outside of their
 	// process groups. ended is one that was reaped just now; 0: none was.

@@ -194,7 +194,7 @@ func (c *child) Start(context.Context) error {
 	stderr, errToo := c.cmd.StderrPipe()
 	c.cmd.Err = cmp.Or(c.cmd.Err, err, errToo)
 	if err := c.spawn(); err != nil {
-		return explainStart(c.cmd, err)
+		return err
 	}
 	handshake, first := io.Pipe()
 	c.handshake = handshake

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,9 +12,11 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
 // receiptWait is how long a send waits for the receipt of the platform.
@@ -43,8 +46,12 @@ func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, er
 	return &sends[0], nil
 }
 
-// toAll is the tool that sends a text to every channel that is set up.
-const toAll = "core/send_to_all_channels"
+const (
+	// toAll is the tool that sends a text to every channel that is set up.
+	toAll = "core/send_to_all_channels"
+	// toPerson is the tool that sends a text to a person's private conversation.
+	toPerson = "core/send_to_person"
+)
 
 // send runs a tool that sends: it commits the sends together with a provisional
 // result, then waits for receipts to refine it.
@@ -57,6 +64,7 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	}
 	var args struct {
 		Channel     string   `json:"channel_id"`
+		Person      string   `json:"person"`
 		Text        string   `json:"text"`
 		Attachments []string `json:"attachments"`
 	}
@@ -65,6 +73,17 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	}
 	if contract.Blank(args.Text) {
 		return r.fail("The text is empty. Nothing was sent.")
+	}
+	m := contract.ChannelSend{
+		Text: args.Text, Session: journal.SessionID(r.call.Session), Call: journal.CallID(r.call.ID),
+	}
+	if r.call.Name == toPerson {
+		to, refusal := r.person(ctx, args.Person, args.Channel)
+		if refusal != "" {
+			return r.fail(refusal + ". Nothing was sent.")
+		}
+		args.Channel, m.Conversation, m.Thread, m.Language = to.Channel, to.Conversation, to.Thread, to.Language
+		m.Text = words.Say(to.Language, "From %s: %s", cmp.Or(r.in.Sender, words.Say(to.Language, "the owner")), args.Text)
 	}
 	dir, channels := r.Directory.Current(), []string{args.Channel}
 	if r.call.Name == toAll {
@@ -79,12 +98,8 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	if err != nil {
 		return r.fail(err.Error() + ". Nothing was sent.")
 	}
-	files, err := r.files(ctx, args.Attachments)
-	if err != nil {
+	if m.Attachments, err = r.files(ctx, args.Attachments); err != nil {
 		return r.fail(err.Error() + ". Nothing was sent.")
-	}
-	m := contract.ChannelSend{
-		Text: args.Text, Attachments: files, Session: journal.SessionID(r.call.Session), Call: journal.CallID(r.call.ID),
 	}
 	err = r.deliver(ctx, sends, m, r.in.ReplyTo, func(apply func(*bus.Tx) error) error {
 		return r.commit(func(tx *bus.Tx) error {
@@ -104,6 +119,21 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 		return r.fail("Nothing was sent: " + err.Error())
 	}
 	return r.finish(encode(sends), slices.ContainsFunc(sends, func(d Delivered) bool { return d.Status == "failed" }))
+}
+
+// person returns the person of a name. In a group that others read, no names are given.
+func (r *running) person(ctx context.Context, name, channel string) (to *router.Person, refusal string) {
+	if r.in.principal.Confined {
+		return nil, "Others read this group, so no messages to people are sent from here"
+	}
+	err := r.Bus.View(ctx, func(j journal.Reader) (err error) {
+		to, err = r.Router.PersonNamed(j, strings.TrimSpace(name), channel)
+		return err
+	})
+	if err != nil {
+		refusal = err.Error()
+	}
+	return to, refusal
 }
 
 // files returns the files of the session that references name.
