@@ -175,7 +175,7 @@ func TestTheServicesOfATurn(t *testing.T) {
 	}
 
 	tools, err := s.agent.tools.List(t.Context(), &kernelv1.ListToolsRequest{Lane: lane})
-	if err != nil || len(tools.GetTools()) != 7 {
+	if err != nil || len(tools.GetTools()) != 8 {
 		t.Errorf("the tools are %v, %v", tools, err)
 	}
 	result, err := s.agent.tools.Call(t.Context(), &kernelv1.CallToolRequest{Lane: lane, CallId: calls[0].GetCallId()})
