@@ -107,14 +107,14 @@ func BackupHint(home *config.Home) string {
 	return hint + " " + check
 }
 
-// createBackup makes a backup beside the running kernel.
-func (i *Installation) createBackup(ctx context.Context, file string, secrets bool) (backup.Info, error) {
+// createBackup makes a backup beside the running kernel. Home and Copy of the source
+// are those of the kernel.
+func (i *Installation) createBackup(ctx context.Context, file string, s backup.Source) (backup.Info, error) {
 	i.backupMu.Lock() // two at once would only be slower
 	defer i.backupMu.Unlock()
 	defer i.Kernel.RestFiles()()
-	return backup.Create(ctx, backup.Source{
-		Home: i.options.Home, Version: i.options.Version, Copy: i.Kernel.Snapshot, Secrets: secrets, Gentle: true,
-	}, file)
+	s.Home, s.Version, s.Copy, s.Gentle = i.options.Home, i.options.Version, i.Kernel.Snapshot, true
+	return backup.Create(ctx, s, file)
 }
 
 func (i *Installation) newKeeper() *backup.Keeper {
@@ -126,7 +126,7 @@ func (i *Installation) newKeeper() *backup.Keeper {
 			return c.Backup, zone
 		},
 		Make: func(ctx context.Context, file string) (backup.Info, error) {
-			return i.createBackup(ctx, file, false)
+			return i.createBackup(ctx, file, backup.Source{FilesBeside: true})
 		},
 	}
 }

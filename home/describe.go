@@ -112,7 +112,7 @@ func (d described) Backup(ctx context.Context, file string, secrets bool) ([]byt
 	case !filepath.IsAbs(file):
 		return nil, fmt.Errorf("%w: %s is relative; give an absolute path", contract.ErrInvalid, file)
 	}
-	info, err := d.createBackup(ctx, file, secrets)
+	info, err := d.createBackup(ctx, file, backup.Source{Secrets: secrets})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", contract.ErrUnavailable, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -109,7 +110,7 @@ func newBackupVerify() *cobra.Command {
 		Use: "verify FILE", Short: "Check a backup and show what is in it", Args: cobra.ExactArgs(1),
 		Long: "Unpacks a backup in the home (in the directory for temporary files if the home is not writable),\n" +
 			"compares all sums, checks the store, and removes the unpacked files. It changes nothing, and works\n" +
-			"without a kernel. The exit status is 1 if the backup cannot be used.",
+			"without a kernel. The exit status is 1 if the backup cannot be used or lacks files of messages.",
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -123,10 +124,17 @@ func newBackupVerify() *cobra.Command {
 			return errReported
 		case err != nil:
 			return fmt.Errorf("verify %s: %w", args[0], err)
+		case *asJSON && len(info.Lost) > 0:
+			return errors.Join(printJSON(c, info), errReported)
 		case *asJSON:
 			return printJSON(c, info)
 		}
 		p := printerOf(c)
+		if len(info.Lost) > 0 {
+			p.line("%s is intact, but lacks %s of messages.", info.File, count(len(info.Lost), "file"))
+			p.backup(info)
+			return errReported
+		}
 		p.line("%s is intact.", info.File)
 		p.backup(info)
 		return nil
@@ -178,6 +186,9 @@ func newBackupRestore() *cobra.Command {
 	return c
 }
 
+// mostLost is how many lost files of a backup are named.
+const mostLost = 10
+
 // backup describes a backup.
 func (p *printer) backup(i backup.Info) {
 	made := "made " + p.clock(i.CreatedAt)
@@ -198,8 +209,19 @@ func (p *printer) backup(i backup.Info) {
 	} else {
 		p.line("  without secrets.env")
 	}
-	for _, hash := range i.Lost {
+	if n := len(i.Beside); n > 0 {
+		p.line("  %s of messages in %s, which belongs to the backup", count(n, "file"),
+			filepath.Join(filepath.Dir(i.File), "files"))
+	}
+	for n, hash := range i.Lost {
+		if n == mostLost {
+			p.line("  %s: %d more", p.paint(red, "lost"), len(i.Lost)-n)
+			break
+		}
 		p.line("  %s: the file %s of a message is missing or damaged", p.paint(red, "lost"), hash)
+	}
+	if slices.ContainsFunc(i.Lost, func(hash string) bool { return slices.Contains(i.Beside, hash) }) {
+		p.faint("  A nightly backup keeps the files of messages beside it: copy backups/files of the home there too.")
 	}
 	for _, name := range i.LeftOut {
 		p.line("  %s: %s is a link or special file", p.paint(yellow, "skipped"), name)

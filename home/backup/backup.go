@@ -3,10 +3,13 @@
 // # Content
 //
 // One file, a tar.gz that any tar can read: the store, config.yaml, the
-// dropped-in extensions, and the files of extensions in data/. Secrets are
-// included on request only; logs, sockets and tokens never. Symbolic links and
-// other special files are skipped and listed. SHA256SUMS has the sums of all
-// files.
+// dropped-in extensions, the files of extensions in data/, and the files of
+// messages in blobs/. Secrets are included on request only; logs, sockets and
+// tokens never. Symbolic links and other special files are skipped and listed.
+// SHA256SUMS has the sums of all files.
+//
+// A nightly backup leaves the files of messages out and lists them. The directory
+// files/ beside the backups keeps each of them once, as a copy.
 //
 // # Promises
 //
@@ -69,6 +72,8 @@ type Info struct {
 	// Lost are the files of messages that the store names and that are missing or
 	// damaged, by their hashes. Verify finds them.
 	Lost []string `json:"lost,omitempty"`
+	// Beside are the files of messages that are not in the backup but in files/ beside it.
+	Beside []string `json:"beside,omitempty"`
 
 	StoreVersion int            `json:"store_version"`
 	StoreBytes   int64          `json:"store_bytes"`
@@ -89,6 +94,12 @@ func (i *Info) describe(c sqlite.Contents) {
 		i.FirstEvent, i.LastEvent = &c.FirstEvent, &c.LastEvent
 	}
 }
+
+// Tests replace these to fail in the middle.
+var (
+	rename = os.Rename
+	remove = os.Remove
+)
 
 // syncFile syncs a file or directory to the disk.
 func syncFile(path string) error {

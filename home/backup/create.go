@@ -21,6 +21,9 @@ type Source struct {
 	// that it names stay where they are until the backup is made.
 	Copy    func(ctx context.Context, path string) error
 	Secrets bool // include secrets.env
+	// FilesBeside keeps the files of messages in files/ beside the backup, once for all
+	// backups there, and leaves them out of the backup.
+	FilesBeside bool
 	// Gentle uses half of a processor to compress.
 	Gentle bool
 }
@@ -70,8 +73,16 @@ func create(ctx context.Context, s Source, file string) (info Info, err error) {
 		info.Parts = append(info.Parts, partSecrets)
 	}
 	info.describe(contents)
+	if s.FilesBeside {
+		if err := info.keepBeside(newCopier(ctx, reserved, s.Gentle), s.Home, file, contents.Blobs); err != nil {
+			return info, err
+		}
+	}
 	files := []archiveFile{{name: storeName, path: store}}
 	for _, part := range info.Parts[1:] {
+		if part == partFiles && s.FilesBeside {
+			continue
+		}
 		files, err = info.collect(files, s.Home.Path(), part, dir)
 		if err != nil {
 			return info, err

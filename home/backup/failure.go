@@ -72,7 +72,7 @@ func KeepNightly(home *config.Home) (kept []string, err error) {
 		if err := place(f.File, to); err != nil {
 			return kept, err
 		}
-		if err := os.Remove(f.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := remove(f.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return kept, err
 		}
 		kept = append(kept, to)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"sync"
 	"time"
 
@@ -115,7 +114,14 @@ func (k *Keeper) night(ctx context.Context, now time.Time) {
 	if err == nil {
 		k.Log.Info("nightly backup done", "file", info.File, "bytes", info.Bytes, "events", info.Events,
 			"took", time.Since(now).Round(time.Millisecond).String())
-		err = k.prune(info.File, now)
+		if len(info.Lost) > 0 {
+			k.Log.Warn("files of messages are missing or damaged: `switchboard doctor` names them", "files", len(info.Lost))
+		}
+		if err = k.prune(info.File, now); err == nil {
+			if err := sweepFiles(k.Home); err != nil {
+				k.Log.Warn("remove the files of removed backups", "error", err)
+			}
+		}
 	}
 	var failed *Failure
 	if err != nil {
@@ -141,7 +147,7 @@ func (k *Keeper) prune(made string, now time.Time) error {
 			continue
 		}
 		if kept++; kept > settings.Keep {
-			errs = append(errs, os.Remove(f.File))
+			errs = append(errs, remove(f.File))
 		}
 	}
 	return errors.Join(errs...)

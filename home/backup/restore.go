@@ -32,9 +32,6 @@ const (
 	KeptPrefix = "before-restore-"
 )
 
-// rename is a variable so that tests can fail in the middle.
-var rename = os.Rename
-
 // plan lists the moves of a restore.
 type plan struct {
 	Before string   // directory in the home for the replaced files
@@ -53,7 +50,11 @@ func Restore(ctx context.Context, home *config.Home, file string, storeOnly bool
 		return r, fmt.Errorf("restore %s: %w", file, err)
 	}
 	defer os.RemoveAll(dir)
-	if r.Info, err = unpack(ctx, file, dir, 0); err != nil {
+	var outside []string
+	if r.Info, outside, err = unpack(ctx, file, dir, 0); err == nil {
+		r.Lost, err = fetch(newCopier(ctx, 0, false), home, file, dir, outside)
+	}
+	if err != nil {
 		return r, fmt.Errorf("nothing was restored: %w", err)
 	}
 	if storeOnly { // with the files that it names

@@ -37,18 +37,41 @@ func Verify(ctx context.Context, file, work string) (Info, error) {
 	if !exists(dir) {
 		return Info{}, fmt.Errorf("unpack %s: a starting kernel removed the temporary directory: try again", file)
 	}
-	return unpack(ctx, file, dir, reserved)
-}
-
-// unpack extracts a backup into dir and checks it. It leaves left bytes free on
-// the disk.
-func unpack(ctx context.Context, file, dir string, left uint64) (info Info, err error) {
-	stat, err := os.Stat(file)
+	info, outside, err := unpack(ctx, file, dir, reserved)
 	if err != nil {
 		return info, err
 	}
+	info.Lost = nil
+	c := newCopier(ctx, 0, false)
+	for _, hash := range outside {
+		intact := false
+		for _, from := range fileSources(file) {
+			if intact, err = c.read(from, hash, io.Discard); intact || err != nil {
+				break
+			}
+		}
+		if err != nil {
+			return info, fmt.Errorf("read the file %s of %s: %w", hash, file, err)
+		}
+		if !intact {
+			info.Lost = append(info.Lost, hash)
+		}
+	}
+	if !exists(file) { // and with it its files
+		return info, fmt.Errorf("verify %s: the backup was removed meanwhile", file)
+	}
+	return info, nil
+}
+
+// unpack extracts a backup into dir and checks it. It leaves left bytes free on
+// the disk. Outside are the files of messages that the backup lacks or has damaged.
+func unpack(ctx context.Context, file, dir string, left uint64) (info Info, outside []string, err error) {
+	stat, err := os.Stat(file)
+	if err != nil {
+		return info, nil, err
+	}
 	if !stat.Mode().IsRegular() {
-		return info, fmt.Errorf("%w: %s is not a regular file", ErrUnusable, file)
+		return info, nil, fmt.Errorf("%w: %s is not a regular file", ErrUnusable, file)
 	}
 	store := filepath.Join(dir, storeName)
 	alone, err := isStore(file)
@@ -66,31 +89,30 @@ func unpack(ctx context.Context, file, dir string, left uint64) (info Info, err 
 	}
 	switch {
 	case ctx.Err() != nil:
-		return info, ctx.Err()
+		return info, nil, ctx.Err()
 	case errors.Is(err, errNoSpace), errors.Is(err, syscall.ENOSPC):
-		return info, fmt.Errorf("unpack %s: %w", file, err)
+		return info, nil, fmt.Errorf("unpack %s: %w", file, err)
 	case errors.Is(err, journal.ErrNewer):
-		return info, fmt.Errorf("%w: a newer version of Switchboard%s made %s: install that version to restore it",
+		return info, nil, fmt.Errorf("%w: a newer version of Switchboard%s made %s: install that version to restore it",
 			ErrUnusable, by(info), file)
 	case err != nil:
-		return info, fmt.Errorf("%w: %s: %w", ErrUnusable, file, err)
+		return info, nil, fmt.Errorf("%w: %s: %w", ErrUnusable, file, err)
 	}
 	recorded := info.Events
 	info.File, info.Bytes = file, stat.Size()
 	if stat, err := os.Stat(store); err == nil {
 		info.StoreBytes = stat.Size()
 	}
-	if info.Lost, err = blobfiles.Dir(filepath.Join(dir, partFiles)).Lost(contents.Blobs); err != nil {
-		return info, fmt.Errorf("read the files of %s: %w", file, err)
-	}
-	if alone {
-		info.Lost = nil
+	if !alone { // the store alone is restored beside the files that the home has
+		if outside, err = blobfiles.Dir(filepath.Join(dir, partFiles)).Lost(contents.Blobs); err != nil {
+			return info, nil, fmt.Errorf("read the files of %s: %w", file, err)
+		}
 	}
 	if info.describe(contents); !alone && recorded != info.Events {
-		return info, fmt.Errorf("%w: %s: %s records %d events, but the store has %d",
+		return info, nil, fmt.Errorf("%w: %s: %s records %d events, but the store has %d",
 			ErrUnusable, file, aboutName, recorded, info.Events)
 	}
-	return info, nil
+	return info, outside, nil
 }
 
 func by(i Info) string {

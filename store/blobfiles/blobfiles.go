@@ -32,7 +32,9 @@ const (
 )
 
 // Path is where the file with a hash is, or would be.
-func (d Dir) Path(hash string) string { return filepath.Join(string(d), hash[:2], hash) }
+func (d Dir) Path(hash string) string {
+	return filepath.Join(string(d), hash[:min(2, len(hash))], hash)
+}
 
 type newFile struct {
 	*os.File
@@ -110,8 +112,10 @@ func (d Dir) Each(f func(hash string) error) error {
 			return ignoreGone(err)
 		case entry.IsDir():
 			return nil
-		case !strings.HasPrefix(entry.Name(), unfinished):
+		case path == d.Path(entry.Name()) && len(entry.Name()) == 2*sha256.Size:
 			return f(entry.Name())
+		case !strings.HasPrefix(entry.Name(), unfinished):
+			return nil // not a file of a message
 		}
 		info, err := entry.Info()
 		if err == nil && time.Since(info.ModTime()) > unfinishedFor {
