@@ -83,6 +83,25 @@ func (s *scheduler) tools() []sdk.Tool {
 			Idempotent: true,
 			Call:       s.update,
 		},
+		{
+			Name:        "finish_reminder",
+			Description: "Note that the person is done with a reminder that came.",
+			Schema:      schema(``, `"id": {"type": "string", "description": "such as r7; without it, the newest here"}`),
+			Idempotent:  true,
+			Private:     true,
+			Command:     schedule.CommandDone,
+			Call:        s.done,
+		},
+		{
+			Name:        "snooze_reminder",
+			Description: "Let a reminder that came come again.",
+			Schema: schema(``, `"id": {"type": "string", "description": "such as r7; without it, the newest here"}`,
+				`"when": {"type": "string", "description": "10m, 2h, tomorrow or 18:30"}`),
+			Idempotent: true,
+			Private:    true,
+			Command:    schedule.CommandSnooze,
+			Call:       s.snooze,
+		},
 	}
 }
 

@@ -32,7 +32,7 @@ func TestActionsAreNumbered(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
-	for line, want := range map[string]string{"1": "/approve q7", " 2 ": "/deny q7", "0": "", "4": "", "yes": "", "1.": "", "": ""} {
+	for line, want := range map[string]string{"1": "/approve q7", "2": "/deny q7", "0": "", "4": "", "yes": "", "1.": "", "": ""} {
 		if a, ok := offer(yesNo).pressed(line); a.Command != want || ok != (want != "") {
 			t.Errorf("%q presses %q, want %q", line, a.Command, want)
 		}

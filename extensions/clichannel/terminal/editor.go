@@ -46,7 +46,8 @@ func newEditor(o Options, past []string) (*editor, error) {
 	in, _ := isTerminal(o.In)
 	outFD, _ := isTerminal(o.Out)
 	e := &editor{
-		in: in, outFD: outFD, keys: newKeys(o.In), resize: make(chan os.Signal, 1), showChoices: func([]string) {}, begun: func() {},
+		in: in, outFD: outFD, keys: newKeys(o.In), resize: make(chan os.Signal, 1),
+		showChoices: func([]string) {}, begun: func() {},
 	}
 	e.out = &rawWriter{to: o.Out, onCursorQuery: e.keys.answerCursorQuery}
 	size := func() (int, int) { return sizeOf(outFD) }

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +174,11 @@ func TestFirePayload(t *testing.T) {
 			if json.Unmarshal(got, &a) != nil || json.Unmarshal([]byte(c.want), &b) != nil {
 				t.Fatal("no JSON")
 			}
+			fields, _ := a.(map[string]any)
+			if _, ok := fields["actions"]; ok != strings.HasPrefix(fmt.Sprint(fields["text"]), ReminderMark) {
+				t.Errorf("it has buttons: %t", ok)
+			}
+			delete(fields, "actions")
 			x, _ := json.Marshal(a)
 			y, _ := json.Marshal(b)
 			if string(x) != string(y) {

@@ -34,11 +34,16 @@ func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error
 	var payload any
 	switch s.Topic {
 	case TopicNotify:
-		if verbatim, _ := custom["verbatim"].(bool); !verbatim && !strings.HasPrefix(text, ReminderMark) {
-			text = ReminderMark + text
+		notice := contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, Attachments: s.Attachments}
+		if verbatim, _ := custom["verbatim"].(bool); !verbatim {
+			if !strings.HasPrefix(text, ReminderMark) {
+				notice.Text = ReminderMark + text
+			}
+			if s.Owner == "" {
+				notice.Actions = s.actions()
+			}
 		}
-		payload = contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo,
-			Attachments: s.Attachments}
+		payload = notice
 	case TopicTask:
 		payload = contract.AgentTask{Prompt: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, AgentID: agent,
 			Name: job, Principal: s.Principal}

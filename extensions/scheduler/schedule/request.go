@@ -89,15 +89,25 @@ func New(kind string, r Request, env Env) (Schedule, []string, error) {
 	return s.apply(r, env, true)
 }
 
-// Edit changes the fields that the request gives.
+// Edit changes the fields that the request gives. A one-shot that has fired can be given
+// another time for a day.
 func (s Schedule) Edit(r Request, env Env) (Schedule, []string, error) {
-	if s.Finished() {
+	again := s.firedLately(env.Now) && (r.withoutBlanks().At != nil || r.DelaySeconds != nil)
+	if s.Finished() && !again {
 		return Schedule{}, nil, fmt.Errorf("%s is %s and cannot be edited: create a new schedule", s.ID, s.State)
 	}
 	until := r.Until // an empty one removes the end
 	r = r.withoutBlanks()
 	r.Until = until
-	return s.apply(r, env, false)
+	if !again {
+		return s.apply(r, env, false)
+	}
+	s.State, s.FinishedAt = Active, nil
+	moved, notes, err := s.apply(r, env, false)
+	if err != nil {
+		return Schedule{}, nil, err
+	}
+	return moved.WithAnswer(Answer{Fire: s.Fired, Again: moved.At}), notes, nil
 }
 
 // withoutBlanks removes fields that models fill in without need: empty texts,

@@ -90,6 +90,8 @@ type Schedule struct {
 	Language   string     `json:"language,omitempty"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
 
+	Answers []Answer `json:"answers,omitempty"` // of a reminder, the newest last
+
 	// Before is the schedule before the last change that a person or agent made.
 	Before *Schedule `json:"before,omitempty"`
 }
