@@ -45,7 +45,7 @@ func answerAll(d dialog) reply {
 	aside := true
 	steps := d.steps
 	for _, in := range d.inputs {
-		d.kind, d.text, d.steps = in.kind, in.text, nil
+		d.input, d.steps = in, nil
 		if len(d.inputs) == 1 {
 			d.steps = steps
 		}
@@ -139,10 +139,11 @@ func (d *dialog) read() grammar.Reading {
 		}
 	}
 	d.text = text
-	if before == "" || len(text) > 200 || !notUnderstood(r) && !answers[r.Do()] {
+	if before == "" || len(text) > 200 || d.elsewhere() || !notUnderstood(r) && !answers[r.Do()] {
 		return r
 	}
 	if joined, ok := d.join(before, strings.TrimRight(text, ".!? "), r); ok {
+		d.quote = d.lastPast().quote // "move this" and "to six"
 		return joined
 	}
 	return r
@@ -260,7 +261,13 @@ func (d dialog) act(r grammar.Reading) reply {
 		return done
 	}
 	if q := r.Question; q != nil {
-		if d.lastPast().delivered != "" && (q.Reason == grammar.Unknown || q.Reason == grammar.NoText) {
+		if d.elsewhere() && q.Reason == grammar.Unknown {
+			if i, text, ok := d.replyTo(w); ok {
+				d.text = text
+				return d.change(w, i)
+			}
+		}
+		if d.quote == nil && d.lastPast().delivered != "" && (q.Reason == grammar.Unknown || q.Reason == grammar.NoText) {
 			again := grammar.Word(w.language, "again")
 			for _, text := range []string{d.text + " " + again, again + " " + d.text} {
 				if r := grammar.Parse(text, d.now); r.Intent != nil && r.Intent.Do == "snooze" {
@@ -274,6 +281,14 @@ func (d dialog) act(r grammar.Reading) reply {
 		return reply{text: q.Text(), aside: notUnderstood(r) || q.Reason == grammar.TooLong}
 	}
 	i := *r.Intent
+	if d.means(i.Which) {
+		switch i.Do {
+		case "move", "later", "earlier", "rename", "correct", "pause", "resume", "amend":
+			return d.change(w, i)
+		case "undo":
+			return d.undoQuoted(w, i)
+		}
+	}
 	switch i.Do {
 	case "remind":
 		return d.remind(w, i)

@@ -27,8 +27,9 @@ type dialog struct {
 
 // input is one input of a turn.
 type input struct {
-	kind string // user, or the kind of a labelled input
-	text string
+	kind  string // user, or the kind of a labelled input
+	text  string
+	quote *quote // the message that it replies to; nil: none
 }
 
 // step is one call with its result.
@@ -55,23 +56,24 @@ func splitPreamble(content string) (facts, text string) {
 }
 
 // label matches the first line of an input that is not from a user.
-var label = pattern.New(`^\[(task|message|result|notice|record|note|context|summary) from [^\]\n]*\]\n(~{3,})\n`)
+var label = pattern.New(`^\[(task|message|result|notice|record|reaction|note|context|summary) from [^\]\n]*\]\n(~{3,})\n`)
 
-// readLabel returns the kind and the text of a labelled message.
-func readLabel(content string) (kind, text string) {
+// readInput reads a message, which may be labelled and have a quote.
+func readInput(content string) input {
 	told, content := splitPreamble(content)
 	if told != "" && content == "" {
-		return "note", ""
+		return input{kind: "note"}
 	}
+	q, content := splitQuote(content)
 	m := label.FindStringSubmatch(content)
 	if m == nil {
-		return "user", typed(content)
+		return input{"user", typed(content), q}
 	}
-	return m[1], strings.TrimSuffix(strings.TrimPrefix(content, m[0]), "\n"+m[2])
+	return input{m[1], strings.TrimSuffix(strings.TrimPrefix(content, m[0]), "\n"+m[2]), q}
 }
 
 // silentKinds are the kinds of inputs that need no answer.
-var silentKinds = map[string]bool{"record": true, "note": true, "context": true, "summary": true}
+var silentKinds = map[string]bool{"record": true, "reaction": true, "note": true, "context": true, "summary": true}
 
 func readDialog(r *sdk.CompleteRequest, now time.Time) dialog {
 	d := dialog{now: now, tools: map[string]string{}}
@@ -135,21 +137,21 @@ func currentTurn(messages []*extensionv1.Message) turn {
 		case "assistant", "tool":
 			top.messages = append(top.messages, m)
 		case "user":
-			kind, text := readLabel(m.GetContent())
+			in := readInput(m.GetContent())
 			switch {
-			case kind == "note" && strings.HasPrefix(text, resumed) && len(stack) > 1:
+			case in.kind == "note" && strings.HasPrefix(in.text, resumed) && len(stack) > 1:
 				stack = stack[:len(stack)-1]
-			case silentKinds[kind]:
-			case strings.HasPrefix(text, backlog):
+			case silentKinds[in.kind]:
+			case strings.HasPrefix(in.text, backlog):
 				newer := turn{begin: i}
-				for line := range strings.Lines(strings.TrimPrefix(text, backlog)) {
-					newer.inputs = append(newer.inputs, input{kind, strings.TrimSpace(line)})
+				for line := range strings.Lines(strings.TrimPrefix(in.text, backlog)) {
+					newer.inputs = append(newer.inputs, input{kind: in.kind, text: strings.TrimSpace(line)})
 				}
 				stack = append(stack, newer)
 			case len(top.messages) > 0 || len(top.inputs) == 0: // another turn
-				*top = turn{begin: i, inputs: []input{{kind, text}}}
+				*top = turn{begin: i, inputs: []input{in}}
 			default:
-				top.inputs = append(top.inputs, input{kind, text})
+				top.inputs = append(top.inputs, in)
 			}
 		}
 	}

@@ -162,11 +162,11 @@ var (
 // the context that memory gave for this turn.
 func preferred(messages []*extensionv1.Message) string {
 	for _, m := range messages {
-		kind, text := readLabel(m.GetContent())
-		if m.GetRole() != "user" || kind != "context" {
+		in := readInput(m.GetContent())
+		if m.GetRole() != "user" || in.kind != "context" {
 			continue
 		}
-		if section := preferences.FindStringSubmatch(text); section != nil {
+		if section := preferences.FindStringSubmatch(in.text); section != nil {
 			if channel := preferenceChannel.FindStringSubmatch(section[1]); channel != nil {
 				return channel[1]
 			}

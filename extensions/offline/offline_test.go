@@ -561,7 +561,7 @@ func TestTimeInAPreamble(t *testing.T) {
 		d.now.Location().String(); got != "2026-03-01T09:52:00+01:00 Europe/Berlin" {
 		t.Errorf("it is %s", got)
 	}
-	if len(d.inputs) != 1 || d.inputs[0] != (input{"user", "remind me"}) || d.asked() != "hello" {
+	if len(d.inputs) != 1 || d.inputs[0] != (input{kind: "user", text: "remind me"}) || d.asked() != "hello" {
 		t.Errorf("got %v after %q", d.inputs, d.asked())
 	}
 }

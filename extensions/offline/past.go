@@ -16,6 +16,7 @@ import (
 // past is a finished turn of the conversation, or a reminder that was delivered.
 type past struct {
 	said      string // by the user; empty if it was not the user who spoke
+	quote     *quote // that said replied to
 	delivered string // the text of the reminder
 	steps     []step
 	answer    string
@@ -41,16 +42,16 @@ func readPast(messages []*extensionv1.Message) []past {
 		case "user":
 			told, _ := splitPreamble(m.GetContent())
 			at = clock(told, at)
-			kind, text := readLabel(m.GetContent())
-			sent := sentHere.FindStringSubmatch(text)
+			in := readInput(m.GetContent())
+			sent := sentHere.FindStringSubmatch(in.text)
 			switch {
-			case kind == "record" && sent != nil:
+			case in.kind == "record" && sent != nil:
 				end()
 				all = append(all, past{delivered: sent[1], at: at})
-			case silentKinds[kind]:
-			case kind == "user":
+			case silentKinds[in.kind]:
+			case in.kind == "user":
 				end()
-				all = append(all, past{said: text, at: at})
+				all = append(all, past{said: in.text, quote: in.quote, at: at})
 			default:
 				end()
 				all = append(all, past{at: at})

@@ -25,6 +25,7 @@ type schedule struct {
 	EveryDays int        `json:"every_days"`
 	Timezone  string     `json:"timezone"`
 	Next      *time.Time `json:"next"`
+	LastFired *time.Time `json:"last_fired"`
 	ChannelID string     `json:"channel_id"`
 	Owner     string     `json:"declared_by"`
 	Notes     []string   `json:"notes"`
@@ -130,6 +131,9 @@ func (d dialog) snooze(w phrases, i grammar.Intent) reply {
 	if when == nil {
 		when = grammar.After{Delay: snoozeDelay}
 	}
+	if d.quote != nil {
+		return d.snoozeQuoted(w, i, when)
+	}
 	id, message := d.focus()
 	if acts := d.lastPast().acts(); i.Flag == "also" && (len(acts) == 0 || id == "") {
 		return reply{text: w.text("nothing_understood"), aside: true}
@@ -159,6 +163,21 @@ func (d dialog) snooze(w phrases, i grammar.Intent) reply {
 		message = message[:late]
 	}
 	return d.schedule(w, plainText(strings.TrimPrefix(message, "⏰ ")), when, "", false)
+}
+
+// snoozeQuoted is snooze in a reply. A one-shot that came comes again, and a series gets one
+// more reminder beside it.
+func (d dialog) snoozeQuoted(w phrases, i grammar.Intent, when grammar.When) reply {
+	sc, instead, done := d.quoted(w)
+	switch {
+	case done:
+		return instead
+	case sc.fired() && !repeats(when):
+		return d.update(w, sc, d.timing(when))
+	case sc.Kind == "once" && i.Flag == "" && i.By != (grammar.Span{}) && sc.Next != nil:
+		return d.update(w, sc, d.timing(grammar.At{Time: i.By.After(sc.Next.In(d.now.Location()), 1)}))
+	}
+	return d.schedule(w, plainText(sc.Message), when, "", false)
 }
 
 // snoozeDelay is how long a reminder waits without a given time.
@@ -195,6 +214,12 @@ var cronExpression = pattern.New(`^cron "([^"]+)"`)
 // schedules reads the reminders of people from the result of list_schedules,
 // without the schedules that manifests declare.
 func (d dialog) schedules(s step) ([]schedule, bool) {
+	all, ok := d.everySchedule(s)
+	return slices.DeleteFunc(all, func(sc schedule) bool { return sc.fired() || sc.State == "cancelled" }), ok
+}
+
+// everySchedule is schedules with finished ones.
+func (d dialog) everySchedule(s step) ([]schedule, bool) {
 	var listing struct {
 		Schedules []schedule `json:"schedules"`
 	}
@@ -203,7 +228,7 @@ func (d dialog) schedules(s step) ([]schedule, bool) {
 	}
 	own := listing.Schedules[:0]
 	for _, sc := range listing.Schedules {
-		if sc.Owner == "" && sc.ID != "" && sc.State != "done" && sc.State != "cancelled" {
+		if sc.Owner == "" && sc.ID != "" {
 			if m := cronExpression.FindStringSubmatch(sc.Timing); m != nil {
 				sc.cron = m[1]
 			}
@@ -301,6 +326,13 @@ const maxCancels = 20
 
 // cancel cancels the reminders that are meant, or asks which.
 func (d dialog) cancel(w phrases, i grammar.Intent) reply {
+	if d.means(i.Which) && i.Flag == "" {
+		sc, instead, done := d.quoted(w)
+		if done {
+			return instead
+		}
+		return d.call(w, cancelSchedule, map[string]any{"id": sc.ID})
+	}
 	if last := d.lastActs(); i.Which.It != "" && len(last) > 0 && last[0].tool != cancelSchedule &&
 		(last[0].tool != updateSchedule || !personal[strings.ToLower(i.Which.It)]) {
 		return d.undo(w) // "cancel that" after a change
@@ -379,13 +411,24 @@ func withID(own []schedule, id string) []schedule {
 
 // change changes the time, text or channel of a reminder.
 func (d dialog) change(w phrases, i grammar.Intent) reply {
+	if d.means(i.Which) {
+		sc, instead, done := d.quoted(w)
+		if done {
+			return instead
+		}
+		return d.changeOne(w, i, sc)
+	}
 	if i.Do == "correct" {
 		if len(d.lastActs()) == 0 {
 			return say(w.text("what_else"))
 		}
 		i.Which.It = "it"
 	}
-	own, instead, done := d.listed(w)
+	reminders := d.listed
+	if d.quote != nil {
+		reminders = d.all // one that came may have been listed
+	}
+	own, instead, done := reminders(w)
 	if done {
 		return instead
 	}
@@ -393,7 +436,13 @@ func (d dialog) change(w phrases, i grammar.Intent) reply {
 	if done {
 		return instead
 	}
-	sc := one[0]
+	return d.changeOne(w, i, one[0])
+}
+
+func (d dialog) changeOne(w phrases, i grammar.Intent, sc schedule) reply {
+	if sc.fired() { // it is moved from when it came
+		sc.Next = sc.LastFired
+	}
 	switch i.Do {
 	case "pause", "resume":
 		return d.update(w, sc, map[string]any{"action": i.Do})
@@ -409,8 +458,11 @@ func (d dialog) change(w phrases, i grammar.Intent) reply {
 		if sc.Kind != "once" || sc.Next == nil {
 			return say((&grammar.Question{Reason: grammar.Repeats, Language: w.language, Said: d.text}).Text())
 		}
-		sign := map[string]int{"later": 1, "earlier": -1}[i.Do]
-		return d.update(w, sc, d.timing(grammar.At{Time: i.By.After(sc.Next.In(d.now.Location()), sign)}))
+		sign, from := map[string]int{"later": 1, "earlier": -1}[i.Do], *sc.Next
+		if sc.fired() {
+			from = d.now
+		}
+		return d.update(w, sc, d.timing(grammar.At{Time: i.By.After(from.In(d.now.Location()), sign)}))
 	}
 	if sc.Next == nil {
 		return say(w.text("what_else"))

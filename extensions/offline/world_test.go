@@ -36,6 +36,7 @@ type planned struct {
 	Timezone  string     `json:"timezone"`
 	EveryDays int        `json:"every_days,omitempty"`
 	Next      *time.Time `json:"next,omitempty"`
+	LastFired *time.Time `json:"last_fired,omitempty"`
 	Channel   string     `json:"channel_id,omitempty"`
 	before    *planned   // the last change
 }
@@ -147,7 +148,8 @@ func (w *world) run(c *busv1.Call) string {
 		DelaySeconds                                            float64 `json:"delay_seconds"`
 		EverySeconds                                            float64 `json:"every_seconds"`
 		EveryDays                                               int     `json:"every_days"`
-		ChannelID                                               string  `json:"channel_id"`
+		All                                                     bool
+		ChannelID                                               string `json:"channel_id"`
 		IDs                                                     []string
 	}
 	if err := json.Unmarshal(c.GetArguments(), &a); err != nil {
@@ -160,7 +162,9 @@ func (w *world) run(c *busv1.Call) string {
 	case "send_to_channel", "send_to_all_channels":
 		return `{"status":"delivered"}`
 	case "list_schedules":
-		active := slices.DeleteFunc(slices.Clone(w.schedules), func(p *planned) bool { return p.State == "cancelled" })
+		active := slices.DeleteFunc(slices.Clone(w.schedules), func(p *planned) bool {
+			return !a.All && (p.State == "cancelled" || p.State == "done")
+		})
 		return asJSON(map[string]any{"schedules": active})
 	case "schedule_once", "schedule_recurring":
 		p := &planned{ID: fmt.Sprint("r", len(w.schedules)+1), State: "active", Message: a.Message,
@@ -240,7 +244,9 @@ func (w *world) change(p *planned, tool, action string, edit func(*planned)) str
 		p.State = "active"
 		return withStatus(p, "resumed")
 	}
-	edit(p)
+	if edit(p); p.State == "done" {
+		p.State = "active"
+	}
 	p.before = &before
 	return withStatus(p, "changed")
 }

@@ -42,6 +42,16 @@ func (w *world) post(text string, data []byte, files ...postedFile) {
 	w.request("poster", "in", string(line))
 }
 
+// replyTo sends a message that replies to one of the assistant.
+func (w *world) replyTo(quoted, text string) {
+	w.t.Helper()
+	line, err := json.Marshal(map[string]any{"text": text, "quote": contract.Quote{MessageID: "1", Text: quoted}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.request("poster", "in", string(line))
+}
+
 // posterSent waits until the poster has sent a text.
 func (w *world) posterSent(text string) {
 	w.t.Helper()

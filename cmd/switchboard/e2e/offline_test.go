@@ -1,6 +1,9 @@
 package e2e
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // What a person says refers to what was said before, also when the kernel was killed
 // in between, and a change can be taken back.
@@ -77,7 +80,37 @@ func TestRemindersAreMarked(t *testing.T) {
 		t.Errorf("the message is %q", got)
 	}
 	p.ask("in 1 second remind me in Telegram to turn off the kettle")
-	if got := w.told(anna, 2).Text; got != "⏰ turn off the kettle" {
+	// Without buttons, the commands follow.
+	if got, _, _ := strings.Cut(w.told(anna, 2).Text, "\n\n"); got != "⏰ turn off the kettle" {
 		t.Errorf("the reminder is %q", got)
+	}
+}
+
+// A reply to a reminder changes that one, though another was talked about since, also when
+// the kernel was killed in between. One to a confirmation changes what that set.
+func TestReplyToAReminderChangesThatOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config("channels: {poster: {allow_from: [me]}}")
+	w.probe("poster", "poster", "provides: {channel: {}}\npermissions: {publish: [user.message], blobs: true}")
+	w.start()
+	w.post("remind me in 1 second to drink tea", nil)
+	w.posterSent("⏰ drink tea")
+	w.post("remind me tomorrow at 9:00 to feed the cat", nil)
+	w.posterSent("feed the cat [r2]")
+	w.restart()
+	w.replyTo("⏰ drink tea", "move this to tomorrow at 18:00")
+	w.posterSent("Changed: drink tea, tomorrow at 18:00 (Europe/Berlin) [r1]")
+	w.post("напомни завтра в 10:00 позвонить маме", nil)
+	w.posterSent("позвонить маме [r3]")
+	w.replyTo("OK, I'll remind you tomorrow at 09:00 (Europe/Berlin): feed the cat [r2]", "перенеси это на завтра в 11:00")
+	w.posterSent("завтра в 11:00 (Europe/Berlin) [r2]")
+	w.replyTo("The weather is fine.", "move this to tomorrow at 12:00")
+	w.posterSent("Which one?")
+	for _, s := range list[[]scheduled](w, "schedules", "list") {
+		if want := map[string]string{"r1": "18:00", "r2": "11:00", "r3": "10:00"}[s.ID]; s.Next == nil ||
+			s.Next.In(berlin(t)).Format("15:04") != want {
+			t.Errorf("%s comes at %v, want %s", s.ID, s.Next, want)
+		}
 	}
 }

@@ -150,11 +150,12 @@ func post(ctx context.Context, k *sdk.Kernel) error {
 		var m struct {
 			Text  string
 			Files []struct{ Path, Kind, Name, MIME string }
+			Quote *contract.Quote
 		}
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return err
 		}
-		out := sdk.UserMessage{Text: m.Text, UserID: "me", ConversationID: "box"}
+		out := sdk.UserMessage{Text: m.Text, UserID: "me", ConversationID: "box", Quote: m.Quote}
 		for _, f := range m.Files {
 			file, err := os.Open(f.Path)
 			if err != nil {
