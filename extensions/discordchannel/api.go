@@ -157,8 +157,7 @@ func (a *api) send(ctx context.Context, r request, into any) (told rateInfo, err
 	}
 	resp, err := a.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil {
-		var unread *blobError
-		if errors.As(err, &unread) {
+		if unread, ok := errors.AsType[*blobError](err); ok {
 			return told, unread
 		}
 		return told, &callError{sent: sent.Load(), err: err}

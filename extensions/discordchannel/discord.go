@@ -61,6 +61,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/draft"
+	"github.com/switchboard-run/switchboard/sdk/typing"
 )
 
 // ID is the extension's id.
@@ -120,7 +121,7 @@ type activation struct {
 	log    hclog.Logger
 	set    settings
 	api    *api // nil without a usable token
-	typing *typingIndicator
+	typing *typing.Indicators[target]
 	drafts *draft.Drafts[address, draftRecord]
 	places *places
 	// privateChats are the ids of private chats, by user.
@@ -141,7 +142,7 @@ func (c *channel) start(ctx context.Context, k kernel, set settings, token strin
 		close(a.done)
 	default:
 		a.api = newAPI(set.url, token, set.pace)
-		a.typing = newTypist(ctx, a.sendTyping)
+		a.typing = typing.New(ctx, typingEvery, a.sendTyping)
 		a.places = newPlaces(a)
 		var err error
 		if a.drafts, err = newDrafts(ctx, a, token); err != nil {
@@ -151,7 +152,7 @@ func (c *channel) start(ctx context.Context, k kernel, set settings, token strin
 		go func() {
 			defer close(a.done)
 			defer a.api.close()
-			defer a.typing.stop()
+			defer a.typing.Stop()
 			defer a.drafts.Stop()
 			a.run(ctx)
 		}()

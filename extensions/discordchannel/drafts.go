@@ -84,7 +84,7 @@ func (d *drafter) Post(ctx context.Context, to address, replyTo, text string, pl
 	if err != nil {
 		return draftRecord{}, err
 	}
-	d.typing.postpone(to.to)
+	d.typing.Postpone(to.to)
 	return draftRecord{Channel: string(to.to), Message: sent.ID, At: time.Now().Unix()}, nil
 }
 
@@ -96,7 +96,7 @@ func (d *drafter) Edit(ctx context.Context, to address, r draftRecord, text stri
 		body: newMessage{Content: &said, Components: []component{}, Mentions: mentions{Parse: []string{}}},
 	}, nil)
 	if err == nil {
-		d.typing.postpone(to.to)
+		d.typing.Postpone(to.to)
 	}
 	return err
 }
@@ -155,9 +155,9 @@ func (c *channel) Draft(_ context.Context, d sdk.Draft) {
 	}
 	switch running := a.drafts.Update(d, address{to, d.ID}); { //nolint:contextcheck // a draft outlives this call
 	case running:
-		a.typing.show(to) //nolint:contextcheck // so does the indicator
+		a.typing.Show(to) //nolint:contextcheck // so does the indicator
 	case d.Done:
-		a.typing.hide(to)
+		a.typing.Hide(to)
 	}
 }
 
@@ -197,7 +197,7 @@ func (c *channel) RemoveDraft(ctx context.Context, d sdk.Draft) error {
 		return err
 	}
 	if to, err := parseTarget(d.Conversation, d.Thread); err == nil {
-		a.typing.hide(to)
+		a.typing.Hide(to)
 	}
 	shown, err := a.drafts.Finish(ctx, d.ID)
 	if err != nil {

@@ -3,6 +3,7 @@ package discordchannel
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -61,12 +62,7 @@ func hasCode(err error, codes ...int) bool {
 	if !errors.As(err, &answer) {
 		return false
 	}
-	for _, code := range codes {
-		if answer.Code == code {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(codes, answer.Code)
 }
 
 // isAboutFiles reports whether Discord refused a message because of its files.

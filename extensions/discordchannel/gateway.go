@@ -51,7 +51,8 @@ const (
 	intentDirectMessages    = 1 << 12
 	intentDirectReactions   = 1 << 13
 	intentContent           = 1 << 15
-	intentsWithoutPrivilege = intentGuilds | intentMessages | intentReactions | intentDirectMessages | intentDirectReactions
+	intentsWithoutPrivilege = intentGuilds | intentMessages | intentReactions | intentDirectMessages |
+		intentDirectReactions
 )
 
 // frame is one payload of the gateway.

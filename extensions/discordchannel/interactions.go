@@ -22,9 +22,6 @@ const (
 // flagEphemeral shows a message only to the person who caused it.
 const flagEphemeral = 1 << 6
 
-// answerTimeout is how long Discord waits for the answer to an interaction.
-const answerTimeout = 3 * time.Second
-
 // commandTaken is the answer to a slash command, whose result is a message.
 const commandTaken = "👌"
 

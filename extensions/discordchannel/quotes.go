@@ -40,7 +40,8 @@ func (s *session) react(ctx context.Context, said *contract.UserMessage, r react
 	said.Reaction = true
 	said.Quote = &contract.Quote{MessageID: providerID(target(r.ChannelID), r.MessageID)}
 	var m message
-	err := s.api.do(ctx, request{method: http.MethodGet, path: "/channels/" + r.ChannelID + "/messages/" + r.MessageID}, &m)
+	path := messagesOf(target(r.ChannelID)) + "/" + r.MessageID
+	err := s.api.do(ctx, request{method: http.MethodGet, path: path}, &m)
 	if err != nil {
 		s.log.Debug("read the message of a reaction", "error", s.api.redact(err))
 		return

@@ -43,7 +43,7 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 	if err != nil {
 		return sdk.Receipt{}, err
 	}
-	a.typing.hide(to)
+	a.typing.Hide(to)
 	files, m := withoutFiles(m)
 	if shown.Channel != string(to) {
 		shown = draftRecord{}
@@ -265,6 +265,9 @@ func render(source string) (text string) {
 	}
 	return text
 }
+
+// typingEvery is how often it is shown again: Discord shows it for 10 seconds.
+const typingEvery = 9 * time.Second
 
 // sendTyping shows in a channel that the bot is typing.
 func (a *activation) sendTyping(ctx context.Context, to target) error {

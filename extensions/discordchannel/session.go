@@ -64,19 +64,24 @@ func (a *activation) run(ctx context.Context) {
 	if !ok {
 		return
 	}
-	s := &session{activation: a, bot: bot, key: "position/" + bot.ID, names: map[string]string{}, languages: map[string]string{}, ctx: ctx}
+	s := &session{activation: a, bot: bot, key: "position/" + bot.ID, ctx: ctx,
+		names: map[string]string{}, languages: map[string]string{}}
 	defer s.answers.Wait()
 	s.backlog = newBacklog(ctx, a, bot.ID)
 	defer s.backlog.running.Wait()
-	if !s.load(ctx, s.read) || !s.load(ctx, s.places.load) || !s.load(ctx, s.backlog.load) || !s.load(ctx, s.removeButtons) || !s.load(ctx, s.loadLanguages) {
-		return
+	for _, read := range []func(context.Context) error{
+		s.read, s.places.load, s.backlog.load, s.removeButtons, s.loadLanguages,
+	} {
+		if !s.load(ctx, read) {
+			return
+		}
 	}
 	menu := newMenu(a)
 	defer menu.stop()
 	failures := 0
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := s.receive(ctx, func() {
+		err := s.receive(ctx, failures, func() {
 			failures = 0
 			menu.start(ctx, s.position.Application)
 		})
@@ -194,18 +199,15 @@ func (s *session) ready() {
 	s.kernel.SetReadiness(sdk.Ready, text)
 }
 
-// receive receives the events of one connection. began is called when the session has
-// begun or was resumed.
-func (s *session) receive(ctx context.Context, began func()) error {
+// receive receives the events of one connection, after some that failed. began is called
+// when the session has begun or was resumed.
+func (s *session) receive(ctx context.Context, failures int, began func()) error {
 	base := s.position.ResumeURL
-	if s.position.Session == "" || base == "" {
-		var gateway struct {
-			URL string `json:"url"`
-		}
-		if err := s.api.do(ctx, request{method: http.MethodGet, path: "/gateway/bot"}, &gateway); err != nil {
+	if s.position.Session == "" || base == "" || failures >= resumeTries {
+		var err error
+		if base, err = s.gatewayURL(ctx); err != nil {
 			return err
 		}
-		base = gateway.URL
 	}
 	intents := intentsWithoutPrivilege
 	if !s.noContent {
@@ -230,6 +232,29 @@ func (s *session) receive(ctx context.Context, began func()) error {
 			s.save(ctx)
 		}
 	}
+}
+
+// resumeTries is how often the address of a session is tried before the general one.
+const resumeTries = 5
+
+// gatewayURL returns the address for new sessions. If no more may begin today, the error
+// says how long to wait: a bot that goes on loses its token.
+func (s *session) gatewayURL(ctx context.Context) (string, error) {
+	var gateway struct {
+		URL   string `json:"url"`
+		Limit struct {
+			Total      int   `json:"total"`
+			Remaining  int   `json:"remaining"`
+			ResetAfter int64 `json:"reset_after"` // milliseconds
+		} `json:"session_start_limit"`
+	}
+	if err := s.api.do(ctx, request{method: http.MethodGet, path: "/gateway/bot"}, &gateway); err != nil {
+		return "", err
+	}
+	if l := gateway.Limit; s.position.Session == "" && l.Total > 0 && l.Remaining == 0 {
+		return "", &limitedError{after: time.Duration(max(l.ResetAfter, 1000)) * time.Millisecond, all: true}
+	}
+	return gateway.URL, nil
 }
 
 // save stores the position if only events that publish nothing have come since.

@@ -189,6 +189,20 @@ func TestCodesThatEndSessionsForGood(t *testing.T) {
 	}
 }
 
+// A bot that has begun too many sessions waits, because Discord would revoke its token.
+func TestSessionsOfADayAreLimited(t *testing.T) {
+	t.Parallel()
+	s := dc.Start(t)
+	s.AllowSessions(0)
+	k := sdktest.Start(t, New(), optionsOf(s))
+	k.WaitUntil("the wait", func() bool { return strings.Contains(k.Readiness().GetDetail(), "limits this bot") })
+	if n := s.Identifies(); n != 0 {
+		t.Errorf("%d sessions were begun", n)
+	}
+	s.AllowSessions(1)
+	k.AwaitReadiness(sdk.Ready)
+}
+
 func TestNoConnection(t *testing.T) {
 	t.Parallel()
 	s := dc.Start(t)

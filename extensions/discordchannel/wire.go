@@ -5,10 +5,8 @@ import (
 	"time"
 )
 
-// Types of channels, as Discord numbers them.
+// Types of channels that are threads, as Discord numbers them, from and to.
 const (
-	channelDM = 1
-	// Threads are of types 10 to 12.
 	firstThread = 10
 	lastThread  = 12
 )

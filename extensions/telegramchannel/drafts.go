@@ -52,7 +52,7 @@ func (d drafter) Post(ctx context.Context, to target, replyTo, text string, plai
 	if err != nil {
 		return draftRecord{}, err
 	}
-	d.typing.postpone(to)
+	d.typing.Postpone(to)
 	return draftRecord{Chat: to.chat, Topic: to.topic, Message: sent.ID, At: time.Now().Unix()}, nil
 }
 
@@ -63,7 +63,7 @@ func (d drafter) Edit(ctx context.Context, to target, r draftRecord, text string
 	if err != nil && !isUnchanged(err) {
 		return err
 	}
-	d.typing.postpone(to)
+	d.typing.Postpone(to)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/typing"
 )
 
 // wire brings requests to a server without a network, so that time in a bubble
@@ -122,7 +123,7 @@ func (b *bench) start() {
 		b.t.Fatal(err)
 	}
 	a.api.transport = b.wire
-	a.typing = newTypist(ctx, a.sendTyping)
+	a.typing = typing.New(ctx, typingEvery, a.sendTyping)
 	if a.drafts, err = newDrafts(ctx, a, b.Token()); err != nil {
 		b.t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func (b *bench) start() {
 	b.end = func() {
 		cancel()
 		a.drafts.Stop()
-		a.typing.stop()
+		a.typing.Stop()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/draft"
+	"github.com/switchboard-run/switchboard/sdk/typing"
 )
 
 func TestADraftGrowsIntoTheAnswer(t *testing.T) {
@@ -78,7 +79,7 @@ func TestTypingIsShownFirstAndWhenTheTextPauses(t *testing.T) {
 		b.AddChat(tg.Chat{ID: 7})
 		d := sdk.Draft{ID: "e1", Conversation: "7"}
 		b.c.Draft(b.t.Context(), d)
-		time.Sleep(typingDelay + 100*time.Millisecond)
+		time.Sleep(typing.Delay + 100*time.Millisecond)
 		if len(b.Actions(7)) != 1 {
 			t.Errorf("actions: %+v", b.Actions(7))
 		}

@@ -29,9 +29,9 @@ func (c *channel) Draft(_ context.Context, d sdk.Draft) {
 	}
 	switch running := a.drafts.Update(d, to); { //nolint:contextcheck // a draft outlives this call
 	case running:
-		a.typing.show(to) //nolint:contextcheck // so does the indicator
+		a.typing.Show(to) //nolint:contextcheck // so does the indicator
 	case d.Done:
-		a.typing.hide(to)
+		a.typing.Hide(to)
 	}
 }
 
@@ -71,7 +71,7 @@ func (c *channel) RemoveDraft(ctx context.Context, d sdk.Draft) error {
 		return err
 	}
 	if to, err := parseTarget(d.Conversation, d.Thread); err == nil {
-		a.typing.hide(to)
+		a.typing.Hide(to)
 	}
 	shown, err := a.drafts.Finish(ctx, d.ID)
 	if err != nil {

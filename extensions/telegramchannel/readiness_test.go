@@ -1,13 +1,10 @@
 package telegramchannel
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
@@ -243,96 +240,6 @@ func TestTypingIsShownWhileATurnRuns(t *testing.T) {
 	if _, err := c.Send(t.Context(), text(7, "answer")); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestTypist(t *testing.T) {
-	t.Parallel()
-	a, b := target{chat: 7}, target{chat: 8}
-	setup := func(ctx context.Context, act func(context.Context, target) error) (*typingIndicator, *atomic.Int32) {
-		var calls atomic.Int32
-		ty := newTypist(ctx, func(ctx context.Context, p target) error {
-			calls.Add(1)
-			return act(ctx, p)
-		})
-		return ty, &calls
-	}
-	fine := func(context.Context, target) error { return nil }
-	t.Run("a quick turn shows nothing", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			ty, calls := setup(t.Context(), fine)
-			ty.show(a)
-			time.Sleep(typingDelay / 2)
-			ty.hide(a)
-			time.Sleep(time.Minute)
-			if calls.Load() != 0 {
-				t.Errorf("%d calls", calls.Load())
-			}
-		})
-	})
-	t.Run("a long turn renews it", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			ty, calls := setup(t.Context(), fine)
-			ty.show(a)
-			ty.show(a)
-			time.Sleep(typingDelay + 2*typingEvery + time.Second)
-			ty.hide(a)
-			time.Sleep(time.Minute)
-			if calls.Load() != 3 {
-				t.Errorf("%d calls, want 3", calls.Load())
-			}
-		})
-	})
-	t.Run("a turn that nobody ends", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			ty, calls := setup(t.Context(), fine)
-			ty.show(a)
-			time.Sleep(time.Hour)
-			if most := int32(typingLimit/typingEvery) + 1; calls.Load() > most {
-				t.Errorf("%d calls, want at most %d", calls.Load(), most)
-			}
-			if synctest.Wait(); len(ty.active) != 0 {
-				t.Error("it is remembered")
-			}
-		})
-	})
-	t.Run("a chat that refuses", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			ty, calls := setup(t.Context(), func(context.Context, target) error { return context.DeadlineExceeded })
-			ty.show(a)
-			time.Sleep(time.Minute)
-			ty.show(a)
-			if calls.Load() != 1 {
-				t.Errorf("%d calls, want 1", calls.Load())
-			}
-			ty.hide(a)
-		})
-	})
-	t.Run("a slow call holds no other", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			ty, calls := setup(t.Context(), func(ctx context.Context, p target) error {
-				if p == a {
-					<-ctx.Done()
-				}
-				return nil
-			})
-			ty.show(a)
-			ty.show(b)
-			time.Sleep(typingDelay + time.Second)
-			if calls.Load() != 2 {
-				t.Errorf("%d calls, want 2", calls.Load())
-			}
-			ty.stop()
-			ty.show(a)
-			if synctest.Wait(); len(ty.active) != 0 {
-				t.Error("shown after stop")
-			}
-		})
-	})
 }
 
 func TestSettings(t *testing.T) {

@@ -78,7 +78,7 @@ func (a *activation) paced(ctx context.Context, to target, request func() (sdk.R
 		return sdk.Receipt{}, err
 	}
 	defer leave()
-	a.typing.hide(to)
+	a.typing.Hide(to)
 	return request()
 }
 
@@ -206,6 +206,9 @@ func render(source string) (text string, entities []models.MessageEntity) {
 	}
 	return text, entities
 }
+
+// typingEvery is how often the action is renewed, which Telegram shows for 5 seconds.
+const typingEvery = 4500 * time.Millisecond
 
 // sendTyping shows in a chat that the bot is typing.
 func (a *activation) sendTyping(ctx context.Context, p target) error {

@@ -66,6 +66,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/draft"
+	"github.com/switchboard-run/switchboard/sdk/typing"
 )
 
 // ID is the extension's id.
@@ -126,7 +127,7 @@ type activation struct {
 	set       settings
 	api       *api // nil without a usable token
 	pace      *pacer
-	typing    *typingIndicator
+	typing    *typing.Indicators[target]
 	recent    recent
 	drafts    *draft.Drafts[target, draftRecord]
 	downloads chan struct{} // a slot for each that runs
@@ -148,7 +149,7 @@ func (c *channel) start(ctx context.Context, k kernel, set settings, token strin
 		if a.api, err = newAPI(set.url, token, a.log); err != nil {
 			return err
 		}
-		a.typing = newTypist(ctx, a.sendTyping)
+		a.typing = typing.New(ctx, typingEvery, a.sendTyping)
 		if a.drafts, err = newDrafts(ctx, a, token); err != nil {
 			return err
 		}
@@ -156,7 +157,7 @@ func (c *channel) start(ctx context.Context, k kernel, set settings, token strin
 		go func() {
 			defer close(a.done)
 			defer a.api.close()
-			defer a.typing.stop()
+			defer a.typing.Stop()
 			defer a.drafts.Stop()
 			a.run(ctx)
 		}()

@@ -257,7 +257,8 @@ func (c *conn) identify(data json.RawMessage) {
 	}
 	s.event(one, "READY", map[string]any{
 		"v": 10, "user": s.renderUser(BotID), "guilds": guilds, "session_id": one.id,
-		"resume_gateway_url": "ws://" + s.port.Addr + "/gateway/resume", "application": map[string]any{"id": BotID, "flags": 0},
+		"resume_gateway_url": "ws://" + s.port.Addr + "/gateway/resume",
+		"application":        map[string]any{"id": BotID, "flags": 0},
 	})
 	for id, name := range s.guilds {
 		var channels []any
@@ -367,6 +368,14 @@ func (s *Server) each(f func(*conn)) {
 		f(c)
 	}
 	s.change()
+}
+
+// AllowSessions sets how many sessions may begin, as Discord tells the bot: a second later
+// there may be more.
+func (s *Server) AllowSessions(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.startsLeft = n
 }
 
 // Identifies returns how many sessions the bot has tried to begin.

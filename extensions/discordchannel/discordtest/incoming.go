@@ -2,6 +2,7 @@ package discordtest
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"time"
@@ -52,9 +53,7 @@ func (s *Server) inject(in Incoming, tell bool) Message {
 	}
 	m := &Message{ID: s.newID(), Channel: c.ID, Author: in.From, Text: in.Text, ReplyTo: in.ReplyTo, At: s.now(),
 		extra: map[string]any{}}
-	for k, v := range in.Extra {
-		m.extra[k] = v
-	}
+	maps.Copy(m.extra, in.Extra)
 	files := s.attach(in.Files)
 	if in.Voice {
 		m.extra["flags"] = 1 << 13
@@ -235,9 +234,7 @@ func (s *Server) render(c *channel, m *Message, event bool) map[string]any {
 		}
 		d["components"] = []any{map[string]any{"type": 1, "components": row}}
 	}
-	for k, v := range m.extra {
-		d[k] = v
-	}
+	maps.Copy(d, m.extra)
 	delete(d, "silent")
 	if event && c.Guild != "" {
 		d["guild_id"] = c.Guild
@@ -260,10 +257,7 @@ func withoutContent(c *channel, d map[string]any) map[string]any {
 	if c.Guild == "" || strings.Contains(text, Mention) || author["id"] == BotID {
 		return d
 	}
-	bare := map[string]any{}
-	for k, v := range d {
-		bare[k] = v
-	}
+	bare := maps.Clone(d)
 	bare["content"], bare["attachments"] = "", []any{}
 	return bare
 }

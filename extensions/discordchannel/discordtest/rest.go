@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"regexp"
@@ -126,9 +127,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 	}
 	status, body := encode(result, refusal)
-	for k, v := range head {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), head)
 	if faulty && !fault.after(w, r, body) {
 		return
 	}
@@ -201,8 +200,7 @@ func (s *Server) answer(c *call) (any, *apiError, http.Header) {
 		return nil, refuse(http.StatusForbidden, 40333, "internal network error"), nil
 	}
 	if c.name == "callback" {
-		result, refusal := s.callback(c)
-		return result, refusal, nil
+		return nil, s.callback(c), nil
 	}
 	if c.r.Header.Get("Authorization") != "Bot "+s.token {
 		return nil, refuse(http.StatusUnauthorized, 0, "401: Unauthorized"), nil
@@ -233,7 +231,7 @@ func (s *Server) process(c *call) (any, *apiError) {
 		return map[string]any{"id": BotID, "name": "Switchboard", "flags": flags}, nil
 	case "gateway":
 		return map[string]any{"url": "ws://" + s.port.Addr + "/gateway", "shards": 1, "session_start_limit": map[string]any{
-			"total": 1000, "remaining": max(1000-s.identifies, 0), "reset_after": 86400000, "max_concurrency": 1}}, nil
+			"total": 1000, "remaining": s.startsLeft, "reset_after": 1000, "max_concurrency": 1}}, nil
 	case "openDM":
 		var d struct {
 			Recipient string `json:"recipient_id"`
@@ -252,8 +250,8 @@ func (s *Server) process(c *call) (any, *apiError) {
 	}
 	switch c.name {
 	case "getChannel":
-		return map[string]any{"id": channel.ID, "type": channel.Type, "name": channel.Name, "parent_id": orNull(channel.Parent),
-			"guild_id": orNull(channel.Guild)}, nil
+		return map[string]any{"id": channel.ID, "type": channel.Type, "name": channel.Name,
+			"parent_id": orNull(channel.Parent), "guild_id": orNull(channel.Guild)}, nil
 	case "typing":
 		if channel.refusal != nil {
 			return nil, channel.refusal
@@ -461,20 +459,20 @@ func (s *Server) edit(c *call, in *channel, m *Message) (any, *apiError) {
 }
 
 // callback answers an interaction; mu is held.
-func (s *Server) callback(c *call) (any, *apiError) {
+func (s *Server) callback(c *call) *apiError {
 	i := s.interactions[c.ids[0]]
 	switch {
 	case i == nil || i.token != c.ids[1] || s.now().Sub(i.at) > 3*time.Second && !i.answered:
-		return nil, refuse(http.StatusNotFound, 10062, "Unknown interaction")
+		return refuse(http.StatusNotFound, 10062, "Unknown interaction")
 	case i.answered:
-		return nil, refuse(http.StatusBadRequest, 40060, "Interaction has already been acknowledged.")
+		return refuse(http.StatusBadRequest, 40060, "Interaction has already been acknowledged.")
 	}
 	var d struct {
 		Type int             `json:"type"`
 		Data json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(c.body, &d); err != nil {
-		return nil, invalid("type", err.Error())
+		return invalid("type", err.Error())
 	}
 	channel := s.channels[i.channel]
 	switch d.Type {
@@ -482,17 +480,17 @@ func (s *Server) callback(c *call) (any, *apiError) {
 	case 7:
 		m := channel.find(i.message)
 		if m == nil {
-			return nil, invalid("type", "This interaction has no message.")
+			return invalid("type", "This interaction has no message.")
 		}
 		c.body = d.Data
 		if _, refusal := s.edit(c, channel, m); refusal != nil {
-			return nil, refusal
+			return refusal
 		}
 	default:
-		return nil, invalid("type", "Value must be one of {1, 4, 5, 6, 7, 8, 9, 10}.")
+		return invalid("type", "Value must be one of {1, 4, 5, 6, 7, 8, 9, 10}.")
 	}
 	i.answered = true
-	return nil, nil //nolint:nilnil // no content
+	return nil
 }
 
 // Command is a slash command of the bot.

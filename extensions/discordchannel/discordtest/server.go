@@ -60,6 +60,7 @@ type Server struct {
 	conns        map[*conn]struct{}
 	connections  int
 	identifies   int
+	startsLeft   int  // sessions that may begin
 	refuse       int  // close code for new sessions; 0: none
 	away         bool // the gateway takes no connections
 	commands     []Command
@@ -98,7 +99,7 @@ func OnMessage(f func(Message)) Option { return func(s *Server) { s.onAccept = f
 // New starts a server on a free loopback port. Call Close when done with it.
 func New(opts ...Option) (*Server, error) {
 	s := &Server{
-		now: time.Now, interval: 41250 * time.Millisecond, token: DefaultToken, content: true,
+		now: time.Now, interval: 41250 * time.Millisecond, token: DefaultToken, content: true, startsLeft: 1000,
 		users: map[string]User{}, channels: map[string]*channel{}, guilds: map[string]string{},
 		sessions: map[string]*session{}, conns: map[*conn]struct{}{}, interactions: map[string]*interaction{},
 		files: map[string]*storedFile{}, nonces: map[string]nonced{}, calls: map[string]int{}, routes: map[string]*rate{},
