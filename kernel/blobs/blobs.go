@@ -173,16 +173,16 @@ func (s *Store) Run(ctx context.Context) {
 
 // Sweep removes the files that nothing keeps. It does nothing while a backup is made.
 func (s *Store) Sweep(ctx context.Context) error {
-	for after, more := "", true; more && ctx.Err() == nil; more = after != "" {
+	for after, next := "", ""; ctx.Err() == nil; after = next {
+		next = "" // it stays so if a backup has begun
 		err := s.removing(func() (gone []string, err error) {
-			from := after // the commit may be applied more than once
 			err = s.Bus.Do(func(tx *bus.Tx) error {
-				gone, after, err = tx.SweepBlobs(tx.Now, from, sweepMost)
+				gone, next, err = tx.SweepBlobs(tx.Now, after, sweepMost)
 				return err
 			})
 			return gone, err
 		})
-		if err != nil {
+		if err != nil || next == "" {
 			return err
 		}
 	}
