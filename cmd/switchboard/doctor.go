@@ -38,6 +38,7 @@ type finding struct {
 // diagnosis collects findings.
 type diagnosis struct {
 	offline  bool // asks no language model
+	allFiles bool // reads all files of messages
 	findings []finding
 	progress func(format string, args ...any) // announces a slow check; nil: no announcements
 }
@@ -56,8 +57,9 @@ func newDoctorCommand() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	offline := c.Flags().Bool("offline", false, "ask no language model")
+	files := c.Flags().Bool("files", false, "read all files of messages, also while a kernel runs")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		d := &diagnosis{offline: *offline, progress: func(format string, args ...any) {
+		d := &diagnosis{offline: *offline, allFiles: *files, progress: func(format string, args ...any) {
 			fmt.Fprintf(safeText{w: c.ErrOrStderr()}, format+"\n", args...)
 		}}
 		d.examine(c.Context())
@@ -179,7 +181,9 @@ func (d *diagnosis) examine(ctx context.Context) {
 	d.askTranscribers(ctx, h, seen, true)
 	d.deadLetters(ctx, k, status.Status)
 	d.sandboxes(status.Status)
+	d.openFiles(h)
 	d.backups(status.backup, time.Now())
+	d.backupFiles(h)
 	d.people(status.Status)
 	d.askHeartbeat(ctx, k, status.Status)
 }

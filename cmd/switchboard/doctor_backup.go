@@ -13,7 +13,6 @@ import (
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/sdk/admin"
-	"github.com/switchboard-run/switchboard/store/blobfiles"
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
@@ -52,7 +51,7 @@ func (d *diagnosis) store(h *config.Home) {
 	} else if info != nil {
 		size := humanize.IBytes(uint64(info.Size())) //nolint:gosec // not negative
 		d.add("Store", levelOK, "", "%s is intact (%s)", h.Database(), size)
-		d.messageFiles(h)
+		d.closedFiles(h)
 	}
 	settings, err := config.Load(h.Config())
 	if err != nil || info == nil {
@@ -63,36 +62,7 @@ func (d *diagnosis) store(h *config.Home) {
 		s.Failure, s.FailedAt = f.Reason, &f.At
 	}
 	d.backups(s, info.ModTime())
-}
-
-// messageFiles checks the files of messages that a closed store names.
-func (d *diagnosis) messageFiles(h *config.Home) {
-	sizes, err := sqlite.Blobs(h.Database())
-	if err != nil || len(sizes) == 0 {
-		return
-	}
-	lost, err := blobfiles.Dir(h.Files()).Lost(sizes)
-	switch {
-	case err != nil:
-		d.add("Files", levelError, "", "the files of messages can't be read: %s", err)
-	case len(lost) > 0:
-		d.add("Files", levelError, "a backup may have them: `switchboard backup list`",
-			"%s missing or damaged in %s: %s", are(len(lost), "file"), h.Files(), lost[0])
-	default:
-		var all uint64
-		for _, size := range sizes {
-			all += uint64(size) //nolint:gosec // not negative
-		}
-		d.add("Files", levelOK, "", "%s of messages (%s)", count(len(sizes), "file"), humanize.IBytes(all))
-	}
-}
-
-// are is "1 file is" or "2 files are".
-func are(n int, thing string) string {
-	if n == 1 {
-		return count(n, thing) + " is"
-	}
-	return count(n, thing) + " are"
+	d.backupFiles(h)
 }
 
 func newestOf(h *config.Home) *backup.Found {

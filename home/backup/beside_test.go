@@ -68,14 +68,10 @@ func forget(t *testing.T, home *config.Home, hashes ...string) {
 	}
 }
 
-func beside(home *config.Home) blobfiles.Dir {
-	return blobfiles.Dir(filepath.Join(home.Backups(), filesName))
-}
-
 // kept lists the files beside the backups.
 func kept(t *testing.T, home *config.Home) (hashes []string) {
 	t.Helper()
-	if err := beside(home).Each(func(hash string) error { hashes = append(hashes, hash); return nil }); err != nil {
+	if err := NightlyFiles(home).Each(func(hash string) error { hashes = append(hashes, hash); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return hashes
@@ -102,7 +98,7 @@ func TestNightlyBackupsKeepAFileOnce(t *testing.T) {
 	night := nights(t, home, 7)
 	cat := attach(t, home, "a cat")
 	night(1)
-	before, err := os.Stat(beside(home).Path(cat))
+	before, err := os.Stat(NightlyFiles(home).Path(cat))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +110,7 @@ func TestNightlyBackupsKeepAFileOnce(t *testing.T) {
 	if got, want := kept(t, home), sorted(cat, dog); !slices.Equal(got, want) {
 		t.Errorf("kept are %q, want %q", got, want)
 	}
-	if after, err := os.Stat(beside(home).Path(cat)); err != nil || !os.SameFile(before, after) {
+	if after, err := os.Stat(NightlyFiles(home).Path(cat)); err != nil || !os.SameFile(before, after) {
 		t.Errorf("it was written again: %v", err)
 	}
 	for name := range members(t, second) {
@@ -178,8 +174,11 @@ func TestANightlyBackupElsewhere(t *testing.T) {
 		t.Errorf("restoring: %v, lost %q, the store says %q", err, r.Lost, says(t, other))
 	}
 	fill(t, home, "new")
-	if err := os.RemoveAll(string(beside(home))); err != nil {
+	if err := os.RemoveAll(string(NightlyFiles(home))); err != nil {
 		t.Fatal(err)
+	}
+	if missing, err := Missing(List(home)[0].File); err != nil || !slices.Equal(missing, []string{cat}) {
+		t.Errorf("missing %q, %v", missing, err)
 	}
 	if r, err := Restore(t.Context(), home, copied, true); err != nil || len(r.Lost) > 0 || says(t, home) != "old" {
 		t.Errorf("restoring where the file is: %v, lost %q", err, r.Lost)
@@ -199,9 +198,12 @@ func TestADamagedFileAndItsCopy(t *testing.T) {
 		}
 	}
 	damage(blobfiles.Dir(home.Files()), cat)
-	damage(beside(home), dog)
+	damage(NightlyFiles(home), dog)
 	damage(blobfiles.Dir(home.Files()), cow)
-	damage(beside(home), cow)
+	damage(NightlyFiles(home), cow)
+	if missing, err := Missing(List(home)[0].File); err != nil || len(missing) > 0 {
+		t.Errorf("missing %q, %v", missing, err)
+	}
 	if info, err := Verify(t.Context(), List(home)[0].File, t.TempDir()); err != nil ||
 		!slices.Equal(info.Lost, sorted(dog, cow)) {
 		t.Errorf("lost %q, %v", info.Lost, err)

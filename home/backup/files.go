@@ -31,6 +31,23 @@ func filesBeside(file string) blobfiles.Dir {
 	return blobfiles.Dir(filepath.Join(filepath.Dir(file), filesName))
 }
 
+// NightlyFiles returns the directory of the files of messages of the nightly backups.
+func NightlyFiles(home *config.Home) blobfiles.Dir {
+	return blobfiles.Dir(filepath.Join(home.Backups(), filesName))
+}
+
+// Missing returns the files of messages that a backup keeps beside it and that are not
+// there. It reads only the beginning of the backup and no file.
+func Missing(file string) (hashes []string, err error) {
+	needed, err := neededBy(file)
+	for _, hash := range needed {
+		if !slices.ContainsFunc(fileSources(file), func(d blobfiles.Dir) bool { return exists(d.Path(hash)) }) {
+			hashes = append(hashes, hash)
+		}
+	}
+	return hashes, err
+}
+
 // fileSources returns the directories that may have files of messages that a backup
 // lacks. The backup may be a link.
 func fileSources(file string) []blobfiles.Dir {
@@ -130,8 +147,7 @@ func (i *Info) keepBeside(c *copier, home *config.Home, file string, sizes map[s
 // fetch copies files of messages that a backup lacks into the directory in which it was
 // unpacked: from beside the backup, else from the home. It returns those that neither has.
 func fetch(c *copier, home *config.Home, file, dir string, hashes []string) (lost []string, err error) {
-	sources := append(fileSources(file), blobfiles.Dir(filepath.Join(home.Backups(), filesName)),
-		blobfiles.Dir(home.Files()))
+	sources := append(fileSources(file), NightlyFiles(home), blobfiles.Dir(home.Files()))
 	for _, hash := range hashes {
 		copied, err := c.copy(hash, blobfiles.Dir(filepath.Join(dir, partFiles)), sources...)
 		if err != nil {
@@ -147,7 +163,7 @@ func fetch(c *copier, home *config.Home, file, dir string, hashes []string) (los
 // sweepFiles removes the files beside the backups of a home that none of them needs. It
 // removes none if it cannot tell what a backup needs.
 func sweepFiles(home *config.Home) error {
-	beside := blobfiles.Dir(filepath.Join(home.Backups(), filesName))
+	beside := NightlyFiles(home)
 	if !exists(string(beside)) {
 		return nil
 	}

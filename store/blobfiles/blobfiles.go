@@ -3,6 +3,7 @@
 package blobfiles
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -112,7 +113,7 @@ func (d Dir) Each(f func(hash string) error) error {
 			return ignoreGone(err)
 		case entry.IsDir():
 			return nil
-		case path == d.Path(entry.Name()) && len(entry.Name()) == 2*sha256.Size:
+		case d.isFile(path):
 			return f(entry.Name())
 		case !strings.HasPrefix(entry.Name(), unfinished):
 			return nil // not a file of a message
@@ -129,24 +130,80 @@ func (d Dir) Each(f func(hash string) error) error {
 // bytes are not those of the hash. It reads all of them.
 func (d Dir) Lost(sizes map[string]int64) (hashes []string, err error) {
 	for _, hash := range slices.Sorted(maps.Keys(sizes)) {
-		f, err := d.Open(hash)
-		if errors.Is(err, fs.ErrNotExist) {
-			hashes = append(hashes, hash)
-			continue
-		}
-		if err != nil {
+		sum, err := d.sum(hash)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		sum := sha256.New()
-		_, err = io.Copy(sum, f)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return nil, err
-		}
-		if hex.EncodeToString(sum.Sum(nil)) != hash {
+		if sum != hash {
 			hashes = append(hashes, hash)
 		}
 	}
 	return hashes, nil
+}
+
+// sum returns the hash of the bytes that a file has.
+func (d Dir) sum(hash string) (string, error) {
+	f, err := d.Open(hash)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, f.Close())
+}
+
+// Sample is the result of comparing files with their names.
+type Sample struct {
+	Files, Read int
+	Bytes       int64    // of all files
+	Damaged     []string // of those that were read
+}
+
+// Sample compares the newest files with their names, up to a number of bytes; -1: all.
+// The files may change meanwhile.
+func (d Dir) Sample(most int64) (s Sample, err error) {
+	files := map[string]fs.FileInfo{}
+	err = filepath.WalkDir(string(d), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !d.isFile(path) {
+			return ignoreGone(err)
+		}
+		info, err := entry.Info()
+		if err == nil {
+			files[entry.Name()] = info
+			s.Bytes += info.Size()
+		}
+		return ignoreGone(err)
+	})
+	newest := slices.SortedFunc(maps.Keys(files), func(a, b string) int {
+		return cmp.Or(files[b].ModTime().Compare(files[a].ModTime()), strings.Compare(a, b))
+	})
+	s.Files = len(files)
+	for _, hash := range newest {
+		size := files[hash].Size()
+		if err != nil || most >= 0 && size > most {
+			continue
+		}
+		sum, readErr := d.sum(hash)
+		switch {
+		case errors.Is(readErr, fs.ErrNotExist): // removed since
+			continue
+		case readErr != nil:
+			err = readErr
+		case sum != hash:
+			s.Damaged = append(s.Damaged, hash)
+		}
+		s.Read++
+		if most >= 0 {
+			most -= size
+		}
+	}
+	return s, err
+}
+
+// isFile reports whether a path in the directory is that of a file with a hash.
+func (d Dir) isFile(path string) bool {
+	name := filepath.Base(path)
+	return len(name) == 2*sha256.Size && path == d.Path(name)
 }
 
 func ignoreGone(err error) error {
