@@ -144,6 +144,9 @@ func (d *dialog) read() grammar.Reading {
 	}
 	if joined, ok := d.join(before, strings.TrimRight(text, ".!? "), r); ok {
 		d.quote = d.lastPast().quote // "move this" and "to six"
+		if len(d.files) == 0 {
+			d.files = d.lastPast().files
+		}
 		return joined
 	}
 	return r

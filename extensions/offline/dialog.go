@@ -17,6 +17,7 @@ import (
 type dialog struct {
 	inputs  []input
 	input            // the current input
+	files   []string // references to the files of the current input
 	past    []past   // what was said before, the newest last
 	only    []string // the reminders to choose from, if a question listed them
 	prefers string   // the preferred channel, if memory names one
@@ -56,7 +57,8 @@ func splitPreamble(content string) (facts, text string) {
 }
 
 // label matches the first line of an input that is not from a user.
-var label = pattern.New(`^\[(task|message|result|notice|record|reaction|note|context|summary) from [^\]\n]*\]\n(~{3,})\n`)
+var label = pattern.New(
+	`^\[(task|message|result|notice|record|reaction|note|context|summary) from [^\]\n]*\]\n(~{3,})\n`)
 
 // readInput reads a message, which may be labelled and have a quote.
 func readInput(content string) input {

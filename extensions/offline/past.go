@@ -15,9 +15,10 @@ import (
 
 // past is a finished turn of the conversation, or a reminder that was delivered.
 type past struct {
-	said      string // by the user; empty if it was not the user who spoke
-	quote     *quote // that said replied to
-	delivered string // the text of the reminder
+	said      string   // by the user; empty if it was not the user who spoke
+	quote     *quote   // that said replied to
+	files     []string // references to the files that came with it
+	delivered string   // the text of the reminder
 	steps     []step
 	answer    string
 	at        time.Time
@@ -51,7 +52,8 @@ func readPast(messages []*extensionv1.Message) []past {
 			case silentKinds[in.kind]:
 			case in.kind == "user":
 				end()
-				all = append(all, past{said: in.text, quote: in.quote, at: at})
+				said, files, _ := withoutFiles(in.text)
+				all = append(all, past{said: said, quote: in.quote, files: files, at: at})
 			default:
 				end()
 				all = append(all, past{at: at})

@@ -67,6 +67,9 @@ func (d dialog) schedule(w phrases, message string, when grammar.When, channelID
 		arguments["payload"] = map[string]bool{"verbatim": true}
 	}
 	arguments["message"] = message
+	if len(d.files) > 0 {
+		arguments["attachments"] = d.files
+	}
 	if channelID != "" {
 		arguments["channel_id"] = channelID
 	}
@@ -133,6 +136,11 @@ func (d dialog) snooze(w phrases, i grammar.Intent) reply {
 	}
 	if d.quote != nil {
 		return d.snoozeQuoted(w, i, when)
+	}
+	if i.Flag == "again" || i.Flag == "it" { // "remind me of this"
+		if d.files = d.meantFiles(); len(d.files) > 0 {
+			return d.schedule(w, w.fileText(d.files), when, "", false)
+		}
 	}
 	id, message := d.focus()
 	if acts := d.lastPast().acts(); i.Flag == "also" && (len(acts) == 0 || id == "") {

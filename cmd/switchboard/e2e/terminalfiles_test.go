@@ -162,3 +162,35 @@ func TestTerminalRefusesFilesWithReasons(t *testing.T) {
 		t.Errorf("%d messages were accepted", n)
 	}
 }
+
+// "Remind me of this" with a file, without a language model: the reminder brings the file
+// back, also after a kill, and it can be saved.
+func TestOfflineReminderBringsTheFileBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	data := photo(t, 40, 30)
+	if err := os.WriteFile(w.file("cat.jpg"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	digits := fmt.Sprintf("%.3x", sha256.Sum256(data))
+	c := w.console("NO_COLOR=1")
+	c.types("/attach " + w.file("cat.jpg"))
+	c.sees("attached: cat.jpg, ")
+	c.types("remind me of this in 3 seconds")
+	c.sees("cat.jpg [r1]")
+	w.restart()
+	if err := os.Remove(w.file("cat.jpg")); err != nil {
+		t.Fatal(err)
+	}
+	c.sees("⏰ cat.jpg")
+	c.sees("[image " + digits + ": cat.jpg]")
+	c.sees("1 Done   2 +10 min   3 Tomorrow morning")
+	c.types("/save " + digits + " " + w.home)
+	c.sees("saved: " + w.file("cat.jpg"))
+	if b, err := os.ReadFile(w.file("cat.jpg")); err != nil || !bytes.Equal(b, data) {
+		t.Errorf("saved %d bytes, %v", len(b), err)
+	}
+	c.types("2")
+	c.sees("OK, I'll remind you again ")
+}
