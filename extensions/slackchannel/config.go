@@ -32,6 +32,8 @@ type settings struct {
 // times are how long things take.
 type times struct {
 	silence    time.Duration // after which a connection without a ping is dead
+	tolerated  time.Duration // how long nothing may be connected: Slack repeats what it sends
+	first      time.Duration // how long what arrives waits for what was missed before the start
 	lookUp     time.Duration // how long a message waits for the names in it
 	settle     time.Duration // how long Slack may take to show a message that it accepted
 	tokenRetry time.Duration // between tries with a token that was refused
@@ -40,7 +42,7 @@ type times struct {
 }
 
 var defaultTimes = times{
-	silence: time.Minute, lookUp: time.Second, settle: 2 * time.Second, tokenRetry: 30 * time.Second,
+	silence: time.Minute, tolerated: time.Minute, first: 2 * time.Second, lookUp: time.Second, settle: 2 * time.Second, tokenRetry: 30 * time.Second,
 	stall: 30 * time.Second, giveUp: 10 * time.Minute,
 }
 

@@ -29,8 +29,12 @@ func (a *activation) run(ctx context.Context) {
 	}
 	r := newReceiver(ctx, a, me)
 	defer r.running.Wait()
+	var connected time.Time // of an earlier process
 	for n := 1; ; n++ {
 		err := r.backlog.load(ctx)
+		if err == nil {
+			connected, err = r.lastConnected(ctx)
+		}
 		if err == nil {
 			break
 		}
@@ -40,7 +44,8 @@ func (a *activation) run(ctx context.Context) {
 		}
 	}
 	r.running.Go(func() { r.receive(ctx) })
-	a.connect(ctx, r)
+	r.running.Go(func() { r.attend(ctx) })
+	a.connect(ctx, r, connected)
 }
 
 // identify gets the bot's user, with retries.
@@ -89,8 +94,9 @@ func (a *activation) report(err error, unknownToken string, n int) time.Duration
 }
 
 // connect keeps a connection open until ctx ends. When Slack announces the end of one,
-// the next is opened at once, and the old one is read to its end.
-func (a *activation) connect(ctx context.Context, r *receiver) {
+// the next is opened at once, and the old one is read to its end. Until is when the last
+// one of an earlier process ended; zero: there was none.
+func (a *activation) connect(ctx context.Context, r *receiver, until time.Time) {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	for failures := 0; ctx.Err() == nil; {
@@ -104,6 +110,8 @@ func (a *activation) connect(ctx context.Context, r *receiver) {
 		}
 		failures = 0
 		r.connected()
+		r.absent(until)
+		r.online.Store(true)
 		opened := time.Now()
 		reading.Go(func() { s.read(ctx, r.inbox) })
 		for connected := true; connected; {
@@ -118,6 +126,8 @@ func (a *activation) connect(ctx context.Context, r *receiver) {
 				return
 			}
 		}
+		until = time.Now()
+		r.online.Store(false)
 		if s.err != nil {
 			a.log.Info("the connection to Slack ended; connecting again", "error", a.api.redact(s.err))
 		}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/slack-go/slack"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -19,17 +21,25 @@ const maxBatch = 64
 // receiver stores what Slack sends.
 type receiver struct {
 	*activation
-	me      *slack.AuthTestResponse
-	inbox   chan envelope
-	names   *names
-	threads *threads
-	backlog *backlog
-	failing atomic.Bool // messages cannot be stored
-	running sync.WaitGroup
+	me       *slack.AuthTestResponse
+	inbox    chan envelope
+	names    *names
+	threads  *threads
+	backlog  *backlog
+	failing  atomic.Bool // messages cannot be stored
+	online   atomic.Bool // a connection is open
+	gaps     chan time.Time
+	caughtUp func()        // closes started
+	started  chan struct{} // closed when what was missed before the start is stored
+	running  sync.WaitGroup
 }
 
 func newReceiver(ctx context.Context, a *activation, me *slack.AuthTestResponse) *receiver {
-	r := &receiver{activation: a, me: me, inbox: make(chan envelope, maxBatch), names: newNames(a.api, me.UserID)}
+	r := &receiver{
+		activation: a, me: me, inbox: make(chan envelope, maxBatch), names: newNames(a.api, me.UserID),
+		gaps: make(chan time.Time, 1), started: make(chan struct{}),
+	}
+	r.caughtUp = sync.OnceFunc(func() { close(r.started) })
 	r.threads = &threads{kernel: a.kernel, prefix: "thread/" + me.TeamID + "/", known: map[string]bool{}}
 	r.backlog = newBacklog(ctx, a, me.TeamID, &r.running)
 	return r
@@ -50,8 +60,16 @@ type received struct {
 	then    func(context.Context)
 }
 
-// receive stores envelopes and acknowledges them until ctx ends.
+// receive stores envelopes and acknowledges them until ctx ends. What was missed before
+// the start comes first, if it can be read within the time that Slack waits.
 func (r *receiver) receive(ctx context.Context) {
+	first := time.NewTimer(r.set.times.first)
+	select {
+	case <-r.started:
+	case <-first.C:
+	case <-ctx.Done():
+	}
+	first.Stop()
 	for {
 		var batch []envelope
 		select {
@@ -81,15 +99,7 @@ func (r *receiver) accept(ctx context.Context, batch []envelope) {
 		all[i] = r.read(lookUp, e)
 	}
 	cancel()
-	if err := r.store(ctx, all); isPermanent(err) {
-		// One message can never be stored: store the others one by one.
-		for i := range all {
-			if err := r.store(ctx, all[i:i+1]); isPermanent(err) {
-				r.log.Error("store a message; skipping it", "envelope", all[i].ID, "error", err)
-			}
-		}
-	}
-	if ctx.Err() != nil {
+	if _, err := r.storeAll(ctx, all); err != nil {
 		return // Slack sends them again
 	}
 	for _, one := range all {
@@ -102,6 +112,19 @@ func (r *receiver) accept(ctx context.Context, batch []envelope) {
 	}
 }
 
+// storeAll stores a batch, without what can never be stored, and returns the results of
+// the last commit. An error means that ctx has ended.
+func (r *receiver) storeAll(ctx context.Context, all []received) (results []*busv1.EffectResult, err error) {
+	if results, err = r.store(ctx, all); isPermanent(err) {
+		for i := range all { // store the others one by one
+			if results, err = r.store(ctx, all[i:i+1]); isPermanent(err) {
+				r.log.Error("store a message; skipping it", "envelope", all[i].ID, "error", err)
+			}
+		}
+	}
+	return results, ctx.Err()
+}
+
 // isPermanent reports whether a retry would fail again.
 func isPermanent(err error) bool {
 	return errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge)
@@ -110,7 +133,7 @@ func isPermanent(err error) bool {
 // store commits a batch. What has files to download, and what follows it in its
 // conversation, is stored for the backlog. It retries until it succeeds, fails permanently,
 // or ctx has ended.
-func (r *receiver) store(ctx context.Context, batch []received) error {
+func (r *receiver) store(ctx context.Context, batch []received) ([]*busv1.EffectResult, error) {
 	var effects sdk.Effects
 	var waiting []*pendingMessage
 	waits := map[string]bool{}
@@ -129,25 +152,25 @@ func (r *receiver) store(ctx context.Context, batch []received) error {
 		}
 	}
 	if len(effects) == 0 {
-		return nil
+		return nil, nil
 	}
 	for n := 1; ; n++ {
-		_, err := r.kernel.Commit(ctx, effects...)
+		results, err := r.kernel.Commit(ctx, effects...)
 		if err == nil {
 			if r.failing.Swap(false) {
 				r.connected()
 			}
 			r.backlog.add(waiting)
-			return nil
+			return results, nil
 		}
 		if ctx.Err() != nil || isPermanent(err) {
-			return err
+			return nil, err
 		}
 		r.log.Warn("store messages; Slack sends them again until they are stored", "error", err)
 		r.failing.Store(true)
 		r.kernel.SetReadiness(sdk.Degraded, words.Sprintf("new messages cannot be stored and wait at Slack: %s", err))
 		if !pause(ctx, backoff(n)) {
-			return err
+			return nil, err
 		}
 	}
 }

@@ -7,7 +7,8 @@
 // acknowledged: at once, after one minute and after five. The dedupe key of a message is
 // its place and time, so neither a repeated envelope nor a second event for the same
 // message is reported twice. Before Slack ends a connection, as it does every few hours,
-// the next one is open.
+// the next one is open. What was missed while nothing was connected is read from the
+// histories of the conversations.
 //
 // Messages with files are stored when they arrive, with what follows them in the same
 // conversation, and published after the downloads, in order.
@@ -68,7 +69,10 @@ const (
 )
 
 // New returns the extension for sdk.Serve.
-func New() sdk.Extension {
+func New() sdk.Extension { return newExtension(func(*times) {}) }
+
+// newExtension returns the extension with other times.
+func newExtension(change func(*times)) sdk.Extension {
 	c := &channel{}
 	return sdk.Extension{
 		ID: ID,
@@ -81,6 +85,7 @@ func New() sdk.Extension {
 			if err != nil {
 				return err
 			}
+			change(&set.times)
 			return c.start(ctx, k, set, strings.TrimSpace(k.Secret(BotTokenName)), strings.TrimSpace(k.Secret(AppTokenName)))
 		},
 		Stop:    c.stop,

@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -271,6 +272,21 @@ func (s *Server) conversationInfo(p url.Values) (any, *refusal) {
 	}}, nil
 }
 
+// conversations lists those that the bot is in.
+func (s *Server) conversations(p url.Values) (any, *refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	types := map[string]string{Direct: "im", DirectGroup: "mpim", Channel: "public_channel", Private: "private_channel"}
+	all := []any{}
+	for _, id := range slices.Sorted(maps.Keys(s.convs)) {
+		c := s.convs[id]
+		if c.member && !c.archived && slices.Contains(strings.Split(p.Get("types"), ","), types[c.kind]) {
+			all = append(all, map[string]any{"id": c.id, "name": c.name, "is_im": c.kind == Direct, "user": c.user})
+		}
+	}
+	return map[string]any{"channels": all, "response_metadata": map[string]any{"next_cursor": ""}}, nil
+}
+
 func (s *Server) userInfo(p url.Values) (any, *refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -400,8 +416,11 @@ func (s *Server) wire(c *conversation, m Message, metadata bool) map[string]any 
 		w["blocks"] = m.Blocks
 	}
 	thread := m.Thread
-	if slices.ContainsFunc(c.messages, func(o Message) bool { return o.Thread == m.TS }) {
-		thread = m.TS
+	for _, o := range c.messages {
+		if o.Thread == m.TS {
+			thread = m.TS
+			w["latest_reply"] = o.TS
+		}
 	}
 	if thread != "" {
 		w["thread_ts"] = thread

@@ -211,6 +211,8 @@ func (s *Server) dispatch(r *http.Request, method string, p url.Values) (any, *r
 		return s.history(p)
 	case "conversations.replies":
 		return s.replies(p)
+	case "users.conversations":
+		return s.conversations(p)
 	case "users.info":
 		return s.userInfo(p)
 	case "files.info":

@@ -295,6 +295,18 @@ func (s *Server) InjectFrame(text string) {
 	}
 }
 
+// GiveUp drops what is not acknowledged, as Slack does after six minutes.
+func (s *Server) GiveUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.pending {
+		e.stop()
+		s.given++
+	}
+	s.pending = nil
+	s.move()
+}
+
 // Unacknowledged returns how many envelopes the app has not acknowledged.
 func (s *Server) Unacknowledged() int {
 	s.mu.Lock()
