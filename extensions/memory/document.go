@@ -35,11 +35,13 @@ func (m *memory) exportAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 
 // imported is the result of import_memories.
 type imported struct {
-	Added     int    `json:"added"`
-	Updated   int    `json:"updated"`
-	Unchanged int    `json:"unchanged"`
-	Forgotten int    `json:"forgotten"` // checked off, or replaced
-	Text      string `json:"text"`
+	Added     int `json:"added"`
+	Updated   int `json:"updated"`
+	Unchanged int `json:"unchanged"`
+	Forgotten int `json:"forgotten"` // checked off, or replaced
+	// Missing is how many files the document names that are not stored here.
+	Missing int    `json:"missing_files,omitempty"`
+	Text    string `json:"text"`
 }
 
 // maxImport is the most bytes that one import changes: its commit must fit into a
@@ -79,6 +81,10 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 			return sdk.ToolResult{}, notImported(markdown.Problems{{Line: e.Line, Text: err.Error()}})
 		}
 	}
+	missing, err := m.findFiles(ctx, entries)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
 	var out imported
 	var effects sdk.Effects
 	err = m.use(ctx, c, "", func(all *rows, allowed reach) error {
@@ -109,10 +115,35 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	}
 	out.Text = fmt.Sprintf("added %d, updated %d, unchanged %d, forgotten %d",
 		out.Added, out.Updated, out.Unchanged, out.Forgotten)
+	if out.Missing = missing; missing > 0 {
+		out.Text += fmt.Sprintf("; %d files were left out: they are not stored here, and a document holds none", missing)
+	}
 	if a.Check {
 		out.Text = "nothing was changed; an import would give: " + out.Text
 	}
 	return sdk.JSON(out, append(effects, clean...)...)
+}
+
+// findFiles completes the files that the entries name, and leaves out those that memory has
+// not: it returns how many.
+func (m *memory) findFiles(ctx context.Context, entries []markdown.Entry) (missing int, err error) {
+	for i := range entries {
+		var found []contract.Attachment
+		for _, a := range entries[i].Attachments {
+			b, err := m.k.FindBlob(ctx, a.Blob)
+			switch {
+			case errors.Is(err, contract.ErrNotFound):
+				missing++
+			case err != nil:
+				return 0, err
+			default:
+				a.Size = b.Size
+				found = append(found, a)
+			}
+		}
+		entries[i].Attachments = found
+	}
+	return missing, nil
 }
 
 // partPrefix is the key prefix of a document's parts until the last one arrives.
@@ -210,6 +241,9 @@ func (g *merger) add(e markdown.Entry) {
 	}
 	g.keep[e.ID] = true
 	fresh := e.Item
+	if known && len(fresh.Attachments) == 0 { // a document may be older than them
+		fresh.Attachments = old.Attachments
+	}
 	dates(&fresh, old.Item, known, g.now)
 	switch {
 	case !known:

@@ -33,6 +33,7 @@ func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 		a.Limit = defaultList
 	}
 	out := listing{Memories: []view{}}
+	var listed []row
 	err := m.use(ctx, c, a.Scope, func(all *rows, allowed reach) error {
 		about := map[string]bool{}
 		for _, h := range all.find(a.About, func(row) bool { return true }) {
@@ -43,7 +44,9 @@ func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 		}))
 		found = found[min(a.Offset, len(found)):]
 		out.More = max(0, len(found)-a.Limit)
-		out.Memories = m.views(found[:len(found)-out.More], c)
+		found = found[:len(found)-out.More]
+		out.Memories = m.views(found, c)
+		listed = found
 		for _, id := range all.brokenIDs() {
 			if !allowed.damaged() {
 				break
@@ -57,7 +60,7 @@ func (m *memory) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 	}
 	out.Filtered = a.Kind != "" || a.About != "" || a.Scope != "" || a.Offset > 0
 	out.Text = out.text("")
-	return sdk.JSON(out)
+	return withFiles(c, out, listed)
 }
 
 // inOrder sorts preferences first, then open items by due date, then facts.

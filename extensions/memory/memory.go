@@ -55,6 +55,7 @@ type kernel interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
 	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
 	Channels(ctx context.Context) ([]*kernelv1.Channel, error)
+	FindBlob(ctx context.Context, name string) (sdk.Blob, error)
 }
 
 var _ kernel = (*sdk.Kernel)(nil)

@@ -41,6 +41,7 @@ func (m *memory) recall(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 		a.Limit = defaultRecall
 	}
 	out := listing{Memories: []view{}}
+	var files []row
 	err := m.use(ctx, c, a.Scope, func(all *rows, allowed reach) error {
 		found := all.find(a.Query, func(r row) bool {
 			return allowed.use(r.Item) &&
@@ -48,6 +49,7 @@ func (m *memory) recall(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 		})
 		for _, h := range found[:min(len(found), a.Limit)] {
 			out.Memories = append(out.Memories, m.view(h.Item, c))
+			files = append(files, h.row)
 		}
 		out.More = len(found) - len(out.Memories)
 		return nil
@@ -55,7 +57,7 @@ func (m *memory) recall(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	return sdk.JSON(out)
+	return withFiles(c, out, files)
 }
 
 func (m *memory) openItems(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {

@@ -84,7 +84,11 @@ func (m *memory) section(
 		if v.Kind == item.Open && title == "Remembered" {
 			kind = "open item; "
 		}
-		line := fmt.Sprintf("- %s (%s%s) [%s]\n", shorten(v.Text, relevantText), kind, v.details(""), v.ID)
+		details := v.details("")
+		if len(v.Files) > 0 {
+			details += "; recall it to use the file"
+		}
+		line := fmt.Sprintf("- %s (%s%s) [%s]\n", shorten(v.Text, relevantText), kind, details, v.ID)
 		if !begun {
 			line = "\n" + title + ":\n" + line
 		}

@@ -3,8 +3,10 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 	"github.com/switchboard-run/switchboard/extensions/memory/search"
@@ -25,6 +27,10 @@ type rememberArgs struct {
 	ChannelID *string `json:"channel_id"`
 	Due       *string `json:"due"`
 	Scope     string  `json:"scope"`
+	// Attachments are references to files of the conversation; nil: those of the changed
+	// memory stay.
+	Attachments []string `json:"attachments"`
+	files       []contract.Attachment
 }
 
 // remembered is the result of remember.
@@ -47,6 +53,9 @@ func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 	}
 	notes, err := m.checkChannel(ctx, a.ChannelID)
 	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	if a.files, err = m.files(ctx, a.Attachments); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	out := remembered{Notes: notes}
@@ -121,6 +130,9 @@ func (m *memory) apply(old item.Item, a rememberArgs, scope string, changing boo
 	if a.Text != "" || !changing {
 		fresh.Text = item.Clean(a.Text)
 	}
+	if a.Attachments != nil {
+		fresh.Attachments = a.files
+	}
 	if a.ChannelID != nil {
 		fresh.ChannelID = strings.TrimSpace(*a.ChannelID)
 	}
@@ -145,7 +157,8 @@ func (m *memory) apply(old item.Item, a rememberArgs, scope string, changing boo
 }
 
 func sameContent(a, b item.Item) bool {
-	return a.Text == b.Text && a.Kind == b.Kind && a.ChannelID == b.ChannelID && a.Due.Equal(b.Due)
+	return a.Text == b.Text && a.Kind == b.Kind && a.ChannelID == b.ChannelID && a.Due.Equal(b.Due) &&
+		slices.Equal(a.Attachments, b.Attachments)
 }
 
 // checkChannel refuses a channel that does not exist. The notes say if it is not

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -67,7 +68,7 @@ func (s *store) write(put []row, drop []row) sdk.Effects {
 	var effects sdk.Effects
 	for _, r := range put {
 		c.rows[r.ID] = r.version
-		effects = append(effects, sdk.PutAt(rowKey(r.ID), r.Item, r.version))
+		effects = append(effects, sdk.PutAt(rowKey(r.ID), r.Item, r.version).Keep(contract.BlobsOf(r.Attachments)...))
 	}
 	for _, r := range drop {
 		c.rows[r.ID] = r.version

@@ -13,6 +13,7 @@ const (
 	kindField    = `"kind": {"enum": ["fact", "preference", "open"]}`
 	channelField = `"channel_id": {"type": "string"}`
 	dueField     = `"due": {"type": "string", "description": "2026-03-01 or 2026-03-01T18:30"}`
+	filesField   = `"attachments": {"type": "array", "items": {"type": "string"}}`
 	scopeField   = `"scope": {"type": "string"}`
 	limitField   = `"limit": {"type": "integer", "minimum": 1, "maximum": 1000}`
 )
@@ -34,7 +35,7 @@ func (m *memory) tools() []sdk.Tool {
 				"statement. Forget similar memories in the result that are out of date.",
 			Schema: schema(``,
 				`"text": {"type": "string", "minLength": 1}`,
-				kindField, channelField, dueField,
+				kindField, channelField, dueField, filesField,
 				`"id": {"type": "string", "description": "changes that memory"}`, scopeField),
 			Idempotent: true,
 			Command:    "remember",

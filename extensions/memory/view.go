@@ -22,6 +22,7 @@ type view struct {
 	IsDue     bool      `json:"is_due,omitempty"`  // the due time or day has come
 	Overdue   bool      `json:"overdue,omitempty"` // the due time or day is over
 	By        string    `json:"by,omitempty"`
+	Files     []string  `json:"attachments,omitempty"`   // references
 	InGroup   bool      `json:"said_in_group,omitempty"` // in another conversation, which is not the household's
 	Created   time.Time `json:"created"`
 	Updated   time.Time `json:"updated,omitzero"` // unless equal to created
@@ -33,7 +34,8 @@ func (m *memory) view(i item.Item, c sdk.ToolCall) view {
 	v := view{
 		ID: i.ID, Kind: i.Kind, Text: i.Text, ChannelID: i.ChannelID, Due: i.Due, DueLocal: i.Due.Local(zone),
 		IsDue: i.IsDue(now), Overdue: i.Overdue(now),
-		By: i.By, InGroup: i.Group() != "" && i.Group() != c.Principal.Group, Created: i.Created.In(zone),
+		Files: references(i),
+		By:    i.By, InGroup: i.Group() != "" && i.Group() != c.Principal.Group, Created: i.Created.In(zone),
 	}
 	if !i.Updated.Equal(i.Created) {
 		v.Updated = i.Updated.In(zone)
@@ -85,6 +87,9 @@ func (v view) details(language string) string {
 	}
 	if v.ChannelID != "" {
 		parts = append(parts, say("channel %s", v.ChannelID))
+	}
+	if len(v.Files) > 0 {
+		parts = append(parts, say("with %s", strings.Join(v.Files, " ")))
 	}
 	if v.By != "" {
 		parts = append(parts, say("told by %s", v.By))

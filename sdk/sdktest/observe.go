@@ -153,6 +153,16 @@ func (k *Kernel) Stored(key string, v any) int64 {
 	return value.Version
 }
 
+// Keeps reports whether the extension's value of a key keeps a file, by its hash.
+func (k *Kernel) Keeps(key, hash string) (kept bool) {
+	k.t.Helper()
+	k.view(func(r journal.Reader) (err error) {
+		kept, err = r.Keeps(journal.Keeper{Kind: journal.KeptByValue, Owner: k.ID(), Key: key}, hash)
+		return err
+	})
+	return kept
+}
+
 // Put writes a key of the extension's store without telling it.
 func (k *Kernel) Put(key string, value any) {
 	k.t.Helper()

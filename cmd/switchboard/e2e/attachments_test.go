@@ -160,3 +160,42 @@ func TestDocumentsAreReadAndImagesShownAgain(t *testing.T) {
 		t.Errorf("the request has %d images", n)
 	}
 }
+
+// A photo that is remembered is there in a later conversation, and over a crash.
+func TestMemoryHoldsAPhoto(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withPoster)
+	cat := regexp.MustCompile(`\[image [0-9a-f]{6}: cat.jpg\]`)
+	use := func(tool string, arguments map[string]any) openaitest.Answer {
+		return openaitest.CallTool("use_tool", map[string]any{"name": tool, "arguments": arguments})
+	}
+	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
+		last := r.Messages[len(r.Messages)-1]
+		text, results := r.Last("user"), r.Results()
+		switch {
+		case strings.Contains(text, "remember this") && last.Role != "tool":
+			return use("memory/remember", map[string]any{"text": "Rex is our cat", "attachments": []string{cat.FindString(text)}})
+		case strings.Contains(transcript(r), "what does Rex look like?") && !strings.Contains(transcript(r), `"memories"`):
+			return use("memory/recall", map[string]any{"query": "Rex"})
+		case len(results) == 1 && strings.Contains(results[0], `"memories"`):
+			return use("documents/show_attachment", map[string]any{"reference": cat.FindString(results[0])})
+		default:
+			return openaitest.Say("got " + last.Content.Text)
+		}
+	})
+	w.start()
+	w.post("remember this", photo(t, 40, 20), postedFile{"cat.jpg", "image", "cat.jpg", "image/jpeg"})
+	w.posterSent("got ")
+	w.post("/new", nil)
+	w.posterSent("New conversation")
+	w.settled()
+	w.restart()
+	w.post("what does Rex look like?", nil)
+	w.posterSent("as you asked")
+	all := w.model.Requests()
+	if last := all[len(all)-1]; len(last.Images()) != 1 {
+		t.Errorf("the last request has %d images: %s", len(last.Images()), last.Raw)
+	}
+	contains(t, "the export", w.must("memory", "export"), "- file: [image ", ": cat.jpg]")
+	contains(t, "the list", w.must("memory", "list"), "Rex is our cat")
+}

@@ -31,8 +31,11 @@ var Kinds = []Kind{Preference, Open, Fact}
 // Personal is the default scope.
 const Personal = "personal"
 
-// MaxText is the most bytes of a text.
-const MaxText = 4000
+// MaxText is the most bytes of a text, and MaxFiles the most files.
+const (
+	MaxText  = 4000
+	MaxFiles = 10
+)
 
 // Item is one memory.
 type Item struct {
@@ -43,6 +46,8 @@ type Item struct {
 	ChannelID string `json:"channel_id,omitempty"`
 	Due       Due    `json:"due,omitzero"` // of an open item
 	By        string `json:"by,omitempty"` // the person who said it, for display
+	// Attachments are the files that belong to it; its value keeps them.
+	Attachments []contract.Attachment `json:"attachments,omitempty"`
 	// Principal is for whom it was stored, and where it was said. One without belongs
 	// to the household.
 	Principal contract.Principal `json:"principal,omitzero"`
@@ -96,6 +101,8 @@ func (i Item) CheckContent() error {
 		return words.Errorf("text has %d bytes, must be at most %d: shorten or split it", len(i.Text), MaxText)
 	case !utf8.ValidString(i.Text) || strings.ContainsRune(i.Text, 0):
 		return words.Errorf("text is not valid UTF-8")
+	case len(i.Attachments) > MaxFiles:
+		return words.Errorf("there are %d files, a memory has at most %d", len(i.Attachments), MaxFiles)
 	case i.ChannelID != "" && !isChannel(i.ChannelID):
 		return words.Errorf("invalid channel %q: use an id such as telegram_channel", i.ChannelID)
 	case !i.Due.IsZero() && i.Kind != Open:

@@ -25,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 )
 
@@ -82,6 +83,9 @@ func write(b *strings.Builder, i item.Item) {
 	}
 	field("due", i.Due.String())
 	field("channel", i.ChannelID)
+	for _, a := range i.Attachments {
+		field("file", fileOf(a))
+	}
 	field("by", i.By)
 	field("group", i.Group())
 	field("id", i.ID)
@@ -89,6 +93,12 @@ func write(b *strings.Builder, i item.Item) {
 	if !i.Updated.Equal(i.Created) {
 		field("updated", stamp(i.Updated))
 	}
+}
+
+// fileOf is a reference with the whole hash: the document does not hold the file.
+func fileOf(a contract.Attachment) string {
+	short := a.Blob[:min(len(a.Blob), contract.ReferenceDigits)]
+	return strings.Replace(a.Reference(), short, a.Blob, 1)
 }
 
 func stamp(t time.Time) string {

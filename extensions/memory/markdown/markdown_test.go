@@ -173,7 +173,7 @@ func TestProblems(t *testing.T) {
 		"-\n":                            "line 1: text is empty",
 		"## Facts\n  indented":           "line 2: indented line without an item",
 		"- " + strings.Repeat("x", 5000): "line 1: text has 5000 bytes",
-		"- ok\n- a\n  - x\n- b\n  - due: ?": "line 3: unknown field “- x”: use due, channel, by, group, id, created or " +
+		"- ok\n- a\n  - x\n- b\n  - due: ?": "line 3: unknown field “- x”: use due, channel, file, by, group, id, created or " +
 			"updated, or write “\\-” for text\nline 5: parse due date \"?\"",
 		strings.Repeat("- \n", 30): "and 10 more",
 	} {

@@ -1,8 +1,10 @@
 package markdown
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -176,10 +178,10 @@ func (p *parser) below(n int, text string) {
 	}
 }
 
-const unknownField = "unknown field %s: use due, channel, by, group, id, created or updated, or write “\\-” for text"
+const unknownField = "unknown field %s: use due, channel, file, by, group, id, created or updated, or write “\\-” for text"
 
 func (p *parser) field(n int, name, value string) {
-	if p.fields[name] {
+	if p.fields[name] && name != "file" {
 		p.problem(n, "duplicate field %s", name)
 		return
 	}
@@ -190,6 +192,8 @@ func (p *parser) field(n int, name, value string) {
 		p.item.ID = value
 	case "channel", "channel_id":
 		p.item.ChannelID = value
+	case "file":
+		err = p.file(value)
 	case "by":
 		p.item.By = value
 	case "group":
@@ -206,6 +210,21 @@ func (p *parser) field(n int, name, value string) {
 	if err != nil {
 		p.problem(n, "%v", err)
 	}
+}
+
+// file adds a file to the item.
+func (p *parser) file(reference string) error {
+	a, err := contract.ParseReference(reference)
+	switch {
+	case err != nil:
+		return err
+	case len(a.Blob) != 2*sha256.Size:
+		return fmt.Errorf("file %s: write its whole hash, as an export does", quoted(reference))
+	case slices.ContainsFunc(p.item.Attachments, func(b contract.Attachment) bool { return a.Blob == b.Blob }):
+		return nil
+	}
+	p.item.Attachments = append(p.item.Attachments, a)
+	return nil
 }
 
 // moment parses a time. A date without a time means noon.
