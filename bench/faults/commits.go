@@ -21,8 +21,10 @@ extensions: {offline: {enabled: false}, memory: {enabled: false}, heartbeat: {en
 
 // victims are parts of the command lines of processes to kill at each commit; "" is the
 // kernel.
-var victims = []string{"", "agent:keeper", "telegram_channel", "openai:openai", "scheduler:scheduler",
-	filepath.Base(os.Args[0]) + " extension"}
+func (r *run) victims() []string {
+	return []string{"", "agent:keeper", channelID(r.channel), "openai:openai", "scheduler:scheduler",
+		filepath.Base(os.Args[0]) + " extension"}
+}
 
 func nameOf(victim string) string {
 	switch {
@@ -80,8 +82,8 @@ func commits(r *run, random *rand.Rand) error {
 			map[reply]string{slowly: " whose reply is shown while it is written"}[kind])
 		for n := range did {
 			for _, where := range []string{fmt.Sprint("before ", n+1), fmt.Sprint("after ", n+1)} {
-				for _, v := range victims {
-					if kind == atOnce || v == "" || v == "telegram_channel" {
+				for _, v := range r.victims() {
+					if kind == atOnce || v == "" || v == channelID(r.channel) {
 						points = append(points, point{victim: v, where: where, reply: kind})
 					}
 				}
@@ -110,7 +112,7 @@ func commits(r *run, random *rand.Rand) error {
 			r.say("%s", problem)
 			r.report.Problems = append(r.report.Problems, problem)
 		}
-		r.report.add("commits", p.name(), c, time.Since(began))
+		r.report.add(r.part("commits"), p.name(), c, time.Since(began))
 		if done++; done%50 == 0 {
 			r.say("%d of %d points", done, len(points))
 		}
@@ -142,7 +144,7 @@ func (r *run) each(n int, do func(i int, lock *sync.Mutex) error) (first error) 
 
 // trace runs the job and returns a description of each of its commits.
 func (r *run) trace(kind reply) ([]string, error) {
-	h, err := newHome(r.binary, lean)
+	h, err := newHome(r.binary, r.channel, lean)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +171,7 @@ func (h *home) one(kind reply) []message {
 }
 
 func (r *run) commitPoint(p point) (c counts, problems []string, err error) {
-	h, err := newHome(r.binary, lean)
+	h, err := newHome(r.binary, r.channel, lean)
 	if err != nil {
 		return c, nil, err
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/switchboard-run/switchboard/bench/processes"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
-	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
 // patience bounds every wait; only a loss takes that long.
@@ -24,7 +23,8 @@ const patience = 3 * time.Minute
 type home struct {
 	dir      string
 	binary   string
-	telegram *telegramtest.Server
+	channel  string // where people write
+	platform platform
 	model    *script
 	openai   *openaitest.Server
 	extra    []string // environment of the next kernel
@@ -37,7 +37,7 @@ type home struct {
 	kernel *exec.Cmd
 	ended  chan struct{}
 	out    *os.File
-	onSent func(telegramtest.Message)
+	onSent func(arrived)
 
 	leaving sync.WaitGroup // goroutines that watch for leftover processes
 	left    []string
@@ -65,14 +65,15 @@ restart: {backoff: 20ms, max_backoff: 20ms, max: 1000}
 // homes lists the existing homes, to clean up after an interrupt.
 var homes sync.Map
 
-// newHome makes a home; config is added to its configuration.
-func newHome(binary, config string) (*home, error) {
+// newHome makes a home whose people write in a channel; config is added to its
+// configuration.
+func newHome(binary, channel, config string) (*home, error) {
 	dir, err := os.MkdirTemp("/tmp", "sbf")
 	if err != nil {
 		return nil, err
 	}
-	h := &home{dir: dir, binary: binary, model: newScript(), patience: patience}
-	if h.telegram, err = telegramtest.New(telegramtest.OnMessage(h.sent)); err != nil {
+	h := &home{dir: dir, binary: binary, channel: channel, model: newScript(), patience: patience}
+	if h.platform, err = platforms[channel](h.sent); err != nil {
 		return nil, err
 	}
 	if h.openai, err = openaitest.Start(); err != nil {
@@ -93,7 +94,8 @@ func newHome(binary, config string) (*home, error) {
 			return nil, err
 		}
 	}
-	text := "agents: {default: keeper, enabled: [keeper]}\nchannels: {telegram_channel: {allow_from: [\"*\"]}}\n" + config
+	text := fmt.Sprintf("agents: {default: keeper, enabled: [keeper]}\nchannels: {%s: {allow_from: [\"*\"]}}\n%s",
+		channelID(channel), config)
 	if err := os.WriteFile(h.file("config.yaml"), []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -107,7 +109,7 @@ func (h *home) file(parts ...string) string {
 }
 
 // sent is called for each message that the platform accepts.
-func (h *home) sent(m telegramtest.Message) {
+func (h *home) sent(m arrived) {
 	h.mu.Lock()
 	f := h.onSent
 	h.mu.Unlock()
@@ -116,7 +118,7 @@ func (h *home) sent(m telegramtest.Message) {
 	}
 }
 
-func (h *home) onMessage(f func(telegramtest.Message)) {
+func (h *home) onMessage(f func(arrived)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.onSent = f
@@ -128,9 +130,8 @@ func (h *home) start() error {
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "SWITCHBOARD_HOME=" + h.dir, "TZ=Europe/Berlin",
 		"SWITCHBOARD_CRASH_OFTEN=1",
-		"TELEGRAM_BOT_TOKEN=" + h.telegram.Token(), "TELEGRAM_API_URL=" + h.telegram.URL(),
 		"OPENAI_API_KEY=faults", "OPENAI_BASE_URL=" + h.openai.BaseURL(), "OPENAI_MODEL=instant",
-	}, h.extra...)
+	}, append(h.platform.env(), h.extra...)...)
 	cmd.Stdout, cmd.Stderr = h.out, h.out
 	if err := cmd.Start(); err != nil {
 		return err
@@ -207,7 +208,7 @@ func (h *home) close(keep bool) {
 		p.Kill()
 	}
 	homes.Delete(h)
-	h.telegram.Close()
+	h.platform.close()
 	h.openai.Close()
 	_ = h.out.Close()
 	if !keep {
@@ -217,8 +218,7 @@ func (h *home) close(keep bool) {
 
 // write sends a message of a person in a chat.
 func (h *home) write(chat int64, token string) {
-	h.telegram.Inject(telegramtest.Incoming{From: telegramtest.User{ID: chat, FirstName: "Anna"},
-		Text: "message " + token})
+	h.platform.write(chat, "message "+token)
 }
 
 var errTime = errors.New("it took too long")

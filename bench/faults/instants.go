@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/bench/processes"
-	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
 const (
@@ -56,7 +55,7 @@ func instants(r *run, random *rand.Rand) error {
 				config = "processes: separate\n"
 			}
 			var err error
-			if h, err = newHome(r.binary, config); err != nil {
+			if h, err = newHome(r.binary, r.channel, config); err != nil {
 				return err
 			}
 			if err := h.start(); err != nil {
@@ -74,7 +73,7 @@ func instants(r *run, random *rand.Rand) error {
 		}
 		took := time.Since(began)
 		for victim, c := range by {
-			r.report.add("instants", victim, c, took/time.Duration(len(by)))
+			r.report.add(r.part("instants"), victim, c, took/time.Duration(len(by)))
 		}
 		r.say("batch %d of %d: %s, %s", b+1, batches, strings.Join(batch.did, ", "), took.Round(time.Millisecond))
 		if len(problems) > 0 {
@@ -99,7 +98,7 @@ func (r *run) leave(h *home) bool {
 		r.report.Problems = append(r.report.Problems, problems...)
 		r.say("%s", strings.Join(problems, "\n"))
 		c.Messages = 0
-		r.report.add("instants", "afterwards", c, 0)
+		r.report.add(r.part("instants"), "afterwards", c, 0)
 	}
 	h.close(len(problems) > 0)
 	return true
@@ -258,9 +257,9 @@ func (b *batch) within(messages []message, end func() string) (victim string) {
 	var once sync.Once
 	done := make(chan struct{})
 	b.await(messages, func(now func()) {
-		b.onMessage(func(telegramtest.Message) { now() })
+		b.onMessage(func(arrived) { now() })
 	})
-	b.onMessage(func(telegramtest.Message) {
+	b.onMessage(func(arrived) {
 		once.Do(func() {
 			victim = end()
 			close(done)
@@ -277,12 +276,14 @@ func (b *batch) within(messages []message, end func() string) (victim string) {
 }
 
 // atWork lists the processes that the job needs, by the names of shortly.
-var atWork = []string{"several extensions", "keeper", "telegram_channel", "openai", "scheduler", "shop"}
+func (b *batch) atWork() []string {
+	return []string{"several extensions", "keeper", channelID(b.channel), "openai", "scheduler", "shop"}
+}
 
 // pick returns an extension that was not killed too often.
 func (b *batch) pick(share float64) (processes.Process, bool) {
 	running := slices.DeleteFunc(processes.Below(b.pid()), func(p processes.Process) bool {
-		return p.Command == "" || idle(p) || b.killed[p.Command] >= perVictim || !slices.Contains(atWork, shortly(p.Command))
+		return p.Command == "" || idle(p) || b.killed[p.Command] >= perVictim || !slices.Contains(b.atWork(), shortly(p.Command))
 	})
 	if len(running) == 0 {
 		return processes.Process{}, false

@@ -62,23 +62,23 @@ func (h *home) look(messages []message) ledger {
 		chats[m.chat] = true
 	}
 	for chat := range chats {
-		for _, m := range h.telegram.Messages(chat) {
-			text, marked := strings.CutPrefix(m.Text, contract.RepeatMark)
+		for _, m := range h.platform.messages(chat) {
+			text, marked := strings.CutPrefix(m.text, contract.RepeatMark)
 			token := tokenIn(text)
 			c := l.of[token]
 			text = strings.TrimPrefix(text, "⏰ ") // the scheduler's mark of a reminder
 			switch remind := strings.HasPrefix(text, "Reminder "); {
 			case strings.HasSuffix(text, draftMark):
-				l.drafts = append(l.drafts, fmt.Sprintf("chat %d: %q", chat, m.Text))
+				l.drafts = append(l.drafts, fmt.Sprintf("chat %d: %q", chat, m.text))
 			case c != nil && remind:
 				if !c.reminder.came() {
-					c.late = max(0, m.At.Sub(h.model.due(token)))
+					c.late = max(0, m.at.Sub(h.model.due(token)))
 				}
 				c.reminder.add(marked)
 			case !remind && c != nil && c.add(text, h.model.reply(token), marked):
 			case c == nil && h.model.knows(token): // of another batch
 			default:
-				l.stray = append(l.stray, fmt.Sprintf("chat %d: %q", chat, m.Text))
+				l.stray = append(l.stray, fmt.Sprintf("chat %d: %q", chat, m.text))
 			}
 		}
 	}

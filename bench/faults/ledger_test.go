@@ -61,7 +61,7 @@ func TestLedgerSeesWhatIsLostAndWhatComesTwice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, err := newHome("", "")
+			h, err := newHome("", "telegram", "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,8 +74,9 @@ func TestLedgerSeesWhatIsLostAndWhatComesTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.write(7, "<m>")
+			bot := h.platform.(*telegram)
 			for _, text := range tt.chat {
-				resp, err := http.PostForm(h.telegram.URL()+"/bot"+h.telegram.Token()+"/sendMessage",
+				resp, err := http.PostForm(bot.URL()+"/bot"+bot.Token()+"/sendMessage",
 					url.Values{"chat_id": {strconv.Itoa(7)}, "text": {text}})
 				if err != nil || resp.StatusCode != http.StatusOK {
 					t.Fatalf("%v, %v", resp, err)

@@ -24,6 +24,7 @@ import (
 type run struct {
 	seed     uint64
 	binary   string
+	channel  string // where people write
 	short    bool
 	kills    int
 	parallel int
@@ -64,6 +65,7 @@ func main() {
 	flag.DurationVar(&r.every, "every", 10*time.Second, "how often the soak kills")
 	flag.Float64Var(&r.rate, "rate", 0, "messages per second of the soak; 0: half of the measured maximum")
 	only := flag.String("only", "", "comma-separated: spoiled,commits,instants,upgrades,soak")
+	channels := flag.String("channels", "telegram,discord", "comma-separated: where people write, one after the other")
 	asJSON := flag.Bool("json", false, "print the counts as JSON")
 	flag.Parse()
 	r.quiet = *asJSON
@@ -84,7 +86,7 @@ func main() {
 		})
 		os.Exit(2)
 	}()
-	if err := r.all(*only); err != nil {
+	if err := r.all(*only, *channels); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(2)
 	}
@@ -100,7 +102,7 @@ func main() {
 	}
 }
 
-func (r *run) all(only string) error {
+func (r *run) all(only, channels string) error {
 	if r.binary == "" {
 		if err := r.build(); err != nil {
 			return err
@@ -108,11 +110,33 @@ func (r *run) all(only string) error {
 		defer os.Remove(r.binary) //nolint:errcheck // a temporary file
 	}
 	r.say("seed %d", r.seed)
+	for channel := range strings.SplitSeq(channels, ",") {
+		if platforms[channel] == nil {
+			return fmt.Errorf("there is no channel %q: use telegram or discord", channel)
+		}
+		r.channel = channel
+		if err := r.parts(only); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part names a part in the report.
+func (r *run) part(name string) string {
+	if r.channel == "telegram" {
+		return name
+	}
+	return name + ", " + r.channel
+}
+
+// parts runs the parts with people who write in the channel.
+func (r *run) parts(only string) error {
 	for i, p := range parts {
 		if only != "" && !slices.Contains(strings.Split(only, ","), p.name) || p.name == "soak" && r.soak == 0 {
 			continue
 		}
-		r.say("## %s", p.name)
+		r.say("## %s", r.part(p.name))
 		// Each part has its own random numbers, independent of earlier parts.
 		if err := p.run(r, rand.New(rand.NewPCG(r.seed, uint64(i)))); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
 const (
@@ -54,7 +52,7 @@ func (s *soaked) print() {
 // soak sends messages at half of the maximal rate for a long time, and kills a process every
 // few seconds.
 func soak(r *run, random *rand.Rand) error {
-	h, err := newHome(r.binary, "")
+	h, err := newHome(r.binary, r.channel, "")
 	if err != nil {
 		return err
 	}
@@ -103,9 +101,9 @@ func soak(r *run, random *rand.Rand) error {
 		r.say("%s", problems)
 	}
 	for victim, of := range by {
-		r.report.add("soak", victim, of, 0)
+		r.report.add(r.part("soak"), victim, of, 0)
 	}
-	r.report.add("soak", "any of them", c, time.Since(began))
+	r.report.add(r.part("soak"), "any of them", c, time.Since(began))
 	r.report.Soak, r.report.Problems = s, append(r.report.Problems, problems...)
 	return nil
 }
@@ -129,11 +127,11 @@ type timed[T any] struct {
 	v  T
 }
 
-func (l *load) replied(m telegramtest.Message) {
-	if strings.Contains(m.Text, "Reminder ") {
+func (l *load) replied(m arrived) {
+	if strings.Contains(m.text, "Reminder ") {
 		return
 	}
-	token := tokenIn(m.Text)
+	token := tokenIn(m.text)
 	l.mu.Lock()
 	at, first := l.wrote[token]
 	if first {
@@ -142,7 +140,7 @@ func (l *load) replied(m telegramtest.Message) {
 	}
 	l.mu.Unlock()
 	if first {
-		l.free <- int(m.Chat - chatOf(0))
+		l.free <- int(m.chat - chatOf(0))
 	}
 }
 

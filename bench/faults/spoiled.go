@@ -17,14 +17,14 @@ type spoil struct {
 }
 
 // spoils are kernels that lose or repeat something.
-func spoils(act int) []spoil {
+func spoils(channel string, act int) []spoil {
 	return []spoil{
 		{"delivery agent.input.keeper", "after 1", "user.message", func(c counts) int { return c.Unanswered }},
 		{"delivery channel.send.shop", "after 1", "channel.send.shop", func(c counts) int { return c.SendsLost }},
-		{"delivery channel.send.telegram_channel", "after 1", "channel.send.telegram_channel",
+		{"delivery channel.send." + channel, "after 1", "channel.send." + channel,
 			func(c counts) int { return c.Unanswered + c.RemindersMissed }},
 		{"settled channel.send.shop", "after 4", "channel.send.shop", func(c counts) int { return c.SendsTwice }},
-		{"settled channel.send.telegram_channel", "", "", func(c counts) int { return c.EventsStuck }},
+		{"settled channel.send." + channel, "", "", func(c counts) int { return c.EventsStuck }},
 		{"settled agent.input.keeper", "", "", func(c counts) int { return c.EventsStuck }},
 		{"call shop/act", fmt.Sprint("before ", act), "user.message", func(c counts) int { return c.ToolsTwice }},
 	}
@@ -46,10 +46,10 @@ func spoiled(r *run, _ *rand.Rand) error {
 			act = i + 1
 		}
 	}
-	all := spoils(act)
+	all := spoils(channelID(r.channel), act)
 	return r.each(len(all), func(i int, _ *sync.Mutex) error {
 		s := all[i]
-		h, err := newHome(r.binary, lean)
+		h, err := newHome(r.binary, r.channel, lean)
 		if err != nil {
 			return err
 		}

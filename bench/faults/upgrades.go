@@ -68,7 +68,7 @@ func upgrades(r *run, random *rand.Rand) error {
 		if err != nil {
 			return err
 		}
-		r.report.add("upgrades", "kernel", c, time.Since(began))
+		r.report.add(r.part("upgrades"), "kernel", c, time.Since(began))
 		r.report.Problems = append(r.report.Problems, problems...)
 		r.say("home %d of %d: %d kills, %s", n+1, homes, c.Kills, time.Since(began).Round(time.Millisecond))
 		for _, p := range problems {
@@ -79,7 +79,7 @@ func upgrades(r *run, random *rand.Rand) error {
 }
 
 func (r *run) upgrade(random *rand.Rand) (c counts, problems []string, err error) {
-	h, err := newHome(r.binary, "")
+	h, err := newHome(r.binary, r.channel, "")
 	if err != nil {
 		return c, nil, err
 	}

@@ -404,6 +404,16 @@ func (s *Server) Connected() bool {
 	return false
 }
 
+// WaitSession waits until the bot has a session: from then on it is told what people
+// write, also if it is not connected for a while.
+func (s *Server) WaitSession(ctx context.Context) error {
+	return s.Wait(ctx, "a session", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.sessions) > 0
+	})
+}
+
 // WaitConnected waits until the bot has connected at least n times to the gateway, and
 // has a session.
 func (s *Server) WaitConnected(ctx context.Context, n int) error {

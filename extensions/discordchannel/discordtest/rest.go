@@ -59,6 +59,8 @@ type call struct {
 	r       *http.Request
 	body    []byte
 	files   []File
+
+	accepted []Message // that the bot has written or changed
 }
 
 var pathPattern = regexp.MustCompile(`/[0-9]{3,}`)
@@ -119,6 +121,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var head http.Header
 	if refusal == nil {
 		result, refusal, head = s.answer(c)
+	}
+	for _, m := range c.accepted {
+		if s.onAccept != nil {
+			s.onAccept(m)
+		}
 	}
 	if refusal != nil {
 		s.mu.Lock()
@@ -419,17 +426,10 @@ func (s *Server) create(c *call, to *channel) (any, *apiError) {
 	if b.Nonce != "" {
 		s.nonces[b.Nonce] = nonced{to, m, s.now()}
 	}
-	s.accept(m)
+	c.accepted = append(c.accepted, copyOf(m))
 	d := s.render(to, m, true)
 	s.dispatch("MESSAGE_CREATE", to, d)
 	return s.render(to, m, false), nil
-}
-
-// accept tells the test of a message; mu is held.
-func (s *Server) accept(m *Message) {
-	if s.onAccept != nil {
-		s.onAccept(copyOf(m))
-	}
 }
 
 // edit changes a message; mu is held.
@@ -453,7 +453,7 @@ func (s *Server) edit(c *call, in *channel, m *Message) (any, *apiError) {
 	if b.Components != nil {
 		m.Buttons = buttons
 	}
-	s.accept(m)
+	c.accepted = append(c.accepted, copyOf(m))
 	s.dispatch("MESSAGE_UPDATE", in, s.render(in, m, true))
 	return s.render(in, m, false), nil
 }
