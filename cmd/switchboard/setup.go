@@ -26,6 +26,8 @@ type setupFlags struct {
 	keyEnv, keyFile           string
 	telegramEnv, telegramFile string
 	discordEnv, discordFile   string
+	slackBotEnv, slackBotFile string
+	slackAppEnv, slackAppFile string
 	timezone                  string
 	yes, noCheck              bool
 }
@@ -43,7 +45,8 @@ func newSetupCommand() *cobra.Command {
 			"  switchboard setup --yes --provider anthropic --key-env ANTHROPIC_API_KEY --timezone Europe/Berlin\n" +
 			"  switchboard setup --yes --provider ollama --model qwen3\n" +
 			"  switchboard setup --yes --telegram-token-file token.txt\n" +
-			"  switchboard setup --yes --discord-token-file token.txt",
+			"  switchboard setup --yes --discord-token-file token.txt\n" +
+			"  switchboard setup --yes --slack-bot-token-file bot.txt --slack-app-token-file app.txt",
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.provider, "provider", "", "whose model answers: "+strings.Join(providerNames(), ", ")+
@@ -56,6 +59,11 @@ func newSetupCommand() *cobra.Command {
 	flags.StringVar(&f.telegramFile, "telegram-token-file", "", "file with the bot's token; -: standard input")
 	flags.StringVar(&f.discordEnv, "discord-token-env", "", "environment variable with the token of a Discord bot")
 	flags.StringVar(&f.discordFile, "discord-token-file", "", "file with the token of a Discord bot; -: standard input")
+	flags.StringVar(&f.slackBotEnv, "slack-bot-token-env", "", "environment variable with the bot token of a Slack app")
+	flags.StringVar(&f.slackBotFile, "slack-bot-token-file", "",
+		"file with the bot token of a Slack app; -: standard input")
+	flags.StringVar(&f.slackAppEnv, "slack-app-token-env", "", "environment variable with its app-level token")
+	flags.StringVar(&f.slackAppFile, "slack-app-token-file", "", "file with its app-level token; -: standard input")
 	flags.StringVar(&f.timezone, "timezone", "", "time zone, such as Europe/Berlin")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "ask nothing: do what the flags say")
 	flags.BoolVar(&f.noCheck, "no-check", false, "write without trying the answers, for example without a network")
@@ -66,6 +74,8 @@ func newSetupCommand() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("key-env", "key-file")
 	c.MarkFlagsMutuallyExclusive("telegram-token-env", "telegram-token-file")
 	c.MarkFlagsMutuallyExclusive("discord-token-env", "discord-token-file")
+	c.MarkFlagsMutuallyExclusive("slack-bot-token-env", "slack-bot-token-file")
+	c.MarkFlagsMutuallyExclusive("slack-app-token-env", "slack-app-token-file")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		s, err := newSetup(c, f)
 		if err != nil {
@@ -108,9 +118,9 @@ func newSetup(c *cobra.Command, f setupFlags) (*setup, error) {
 		}
 		s.ask = &questions{in: os.Stdin, p: s.p}
 	}
-	if onInput := slices.DeleteFunc([]string{f.keyFile, f.telegramFile, f.discordFile}, func(file string) bool {
-		return file != "-"
-	}); len(onInput) > 1 {
+	if onInput := slices.DeleteFunc([]string{
+		f.keyFile, f.telegramFile, f.discordFile, f.slackBotFile, f.slackAppFile,
+	}, func(file string) bool { return file != "-" }); len(onInput) > 1 {
 		return nil, errors.New("standard input has one secret only: give the other one in a file")
 	}
 	if f.provider == "" && f.baseURL+f.model+f.keyEnv+f.keyFile != "" {
@@ -142,7 +152,9 @@ func (s *setup) run(ctx context.Context) error {
 		s.p.line("Switchboard is set up in %s.", s.home.Path())
 		s.p.faint("Enter takes what is in [brackets] or skips the step; Ctrl-C ends, and keeps what was saved.")
 	}
-	for _, step := range []func(context.Context) error{s.setModel, s.setTelegram, s.setDiscord, s.setTimezone} {
+	for _, step := range []func(context.Context) error{
+		s.setModel, s.setTelegram, s.setDiscord, s.setSlack, s.setTimezone,
+	} {
 		if err := step(ctx); err != nil {
 			return err
 		}

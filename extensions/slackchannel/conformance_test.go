@@ -4,21 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/switchboard-run/switchboard/contract"
 	st "github.com/switchboard-run/switchboard/extensions/slackchannel/slacktest"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
-
-const manifest = "../../manifests/slack_channel.yaml"
-
-func kernelOptions(s *st.Server) sdktest.Options {
-	return sdktest.Options{
-		Manifest: manifest,
-		Config:   Config{APIURL: s.URL()},
-		Secrets:  map[string]string{BotTokenName: s.BotToken(), AppTokenName: s.AppToken()},
-	}
-}
 
 func TestConformance(t *testing.T) {
 	s := st.Start(t)
@@ -40,7 +29,7 @@ func TestOverTheProtocol(t *testing.T) {
 	if err := s.WaitAcknowledged(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r := k.Send(sendOf(sdk.Message{Text: "**hi** <!channel>", Conversation: "DANNA"})).MustAck(t).Receipt()
+	r := k.Send(text("**hi** <!channel>")).MustAck(t).Receipt()
 	if r.GetConversation() != "DANNA" || !slices.ContainsFunc(s.Messages("DANNA"), func(m st.Message) bool {
 		return m.Said == "hi <!channel>" && m.Text == "hi &lt;!channel&gt;" && r.GetProviderId() == "DANNA/"+m.TS
 	}) {
@@ -52,13 +41,5 @@ func TestOverTheProtocol(t *testing.T) {
 	s.Say("UANNA", "again")
 	if got := k.AwaitReceived(2); len(got) != 2 || got[1].Text != "again" {
 		t.Errorf("received %+v", got)
-	}
-}
-
-// sendOf is a message as the kernel sends it.
-func sendOf(m sdk.Message) contract.ChannelSend {
-	return contract.ChannelSend{
-		Text: m.Text, Conversation: m.Conversation, Thread: m.Thread, Owner: m.Owner, ReplyTo: m.ReplyTo,
-		Part: m.Part, Parts: m.Parts, Kind: contract.SendReply, Actions: m.Actions, DraftID: m.DraftID,
 	}
 }

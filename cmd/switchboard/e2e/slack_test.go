@@ -255,3 +255,29 @@ func TestSlackMentionBeginsAThread(t *testing.T) {
 		t.Errorf("Slack has %q: %+v", w.said(slackOffice), all)
 	}
 }
+
+// The tokens are tried before they are saved, and the channel is enabled with them.
+func TestSlackSetup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	slack := slacktest.Start(t)
+	w.env["SLACK_API_URL"] = slack.URL()
+	w.write(slack.BotToken(), 0o600, "bot.txt")
+	w.write("xapp-1-unknown", 0o600, "app.txt")
+	args := []string{"setup", "--yes", "--slack-bot-token-file", w.file("bot.txt"), "--slack-app-token-file", w.file("app.txt")}
+	if out, complaints, code := w.cli(args[:4]...); code != 1 || !strings.Contains(out+complaints, "two tokens") {
+		t.Errorf("one token: exit status %d, %s%s", code, complaints, out)
+	}
+	if out, complaints, code := w.cli(args...); code != 1 ||
+		!strings.Contains(out+complaints, "the app-level token (xapp-...) is unknown to Slack") ||
+		strings.Contains(w.text("secrets.env"), "SLACK") {
+		t.Errorf("a wrong token: exit status %d, %s%s", code, complaints, out)
+	}
+	w.write(slack.AppToken(), 0o600, "app.txt")
+	contains(t, "setup", w.must(args...), "✓ The Slack app is @switchboard in Test team.", "Saved: Slack.")
+	w.start()
+	w.channelIs("slack_channel", "ready")
+	if out := w.must("doctor"); strings.Contains(out, "SLACK_") {
+		t.Errorf("doctor says %s", out)
+	}
+}

@@ -108,7 +108,9 @@ func (w *writer) list(l *ast.List, indent int) {
 	var part *slack.RichTextList
 	begin := func() {
 		part = slack.NewRichTextList(style, min(indent, maxIndent))
-		part.Offset = max(number, 0)
+		if l.IsOrdered() {
+			part.Offset = max(number, 0)
+		}
 	}
 	begin()
 	end := func() {

@@ -452,3 +452,19 @@ var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 func unescape(text string) string {
 	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(text)
 }
+
+// Post posts blocks as the bot, without a request, and returns what is wrong with them.
+func (s *Server) Post(channel, text string, blocks any) (problems string, err error) {
+	raw, err := json.Marshal(blocks)
+	if err != nil {
+		return "", err
+	}
+	p := url.Values{"channel": {channel}, "text": {text}, "blocks": {string(raw)}}
+	if len([]rune(text)) > maxEdit {
+		return "", fmt.Errorf("a text of %d characters could not be edited", len([]rune(text)))
+	}
+	if _, bad := s.postMessage(p); bad != nil {
+		return strings.Join(bad.messages, "\n"), fmt.Errorf("refused: %s", bad.code)
+	}
+	return "", nil
+}
