@@ -220,6 +220,8 @@ func (s *session) lookupName(ctx context.Context, id string) string {
 	if name := s.names[id]; name != "" {
 		return name
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
 	u := &user{}
 	if err := s.api.do(ctx, request{method: http.MethodGet, path: "/users/" + id}, u); err != nil || u.ID == "" {
 		return ""

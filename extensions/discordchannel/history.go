@@ -10,11 +10,12 @@ const (
 	// catchUpOverlap is read again, because the clocks differ.
 	catchUpOverlap = 5 * time.Minute
 	// maxMissed bounds the messages of one channel that are read after an outage.
-	maxMissed = 5000
+	maxMissed = 10_000
 )
 
 // catchUp publishes what the known conversations have had since a time. What was
-// published before is recognized by its dedupe key.
+// published before is recognized by its dedupe key. The stored position stays, so a
+// process that is killed meanwhile does all of it again.
 func (s *session) catchUp(ctx context.Context, since time.Time) error {
 	for _, place := range s.places.all() {
 		if err := s.catchUpWith(ctx, place, idAt(since.Add(-catchUpOverlap))); err != nil {
@@ -71,6 +72,10 @@ func (s *session) catchUpWith(ctx context.Context, place *place, after string) e
 		}
 		if n += len(page); len(page) < historyPage {
 			break
+		}
+		if n >= maxMissed {
+			s.log.Warn("a channel has too many messages since the last connection; its newest are skipped",
+				"channel", place.ID, "read", n)
 		}
 	}
 	if len(missed) == 0 {

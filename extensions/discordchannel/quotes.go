@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk/draft"
@@ -35,11 +36,17 @@ func (s *session) quoteOf(m message, channel string) *contract.Quote {
 	return q
 }
 
+// lookupTimeout bounds a request for what a message can do without: the events after it
+// wait.
+const lookupTimeout = 2 * time.Second
+
 // react sets the message that a reaction was put on, with its text if it can be had.
 func (s *session) react(ctx context.Context, said *contract.UserMessage, r reaction) {
 	said.Reaction = true
 	said.Quote = &contract.Quote{MessageID: providerID(target(r.ChannelID), r.MessageID)}
 	var m message
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
 	path := messagesOf(target(r.ChannelID)) + "/" + r.MessageID
 	err := s.api.do(ctx, request{method: http.MethodGet, path: path}, &m)
 	if err != nil {

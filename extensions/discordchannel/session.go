@@ -275,6 +275,9 @@ func (s *session) accept(ctx context.Context, batch []event, began func()) error
 	var reports []*pendingMessage
 	next := s.position
 	flush := func() error {
+		if len(reports) > 0 {
+			next.At = time.Now().Unix()
+		}
 		err := s.store(ctx, reports, next)
 		reports = nil
 		return err
@@ -340,7 +343,6 @@ func (s *session) store(ctx context.Context, reports []*pendingMessage, next pos
 		s.position = next
 		return nil
 	}
-	next.At = time.Now().Unix()
 	s.backlog.fetchNow(ctx, reports)
 	err := s.publish(ctx, reports, next)
 	if !isPermanent(err) {

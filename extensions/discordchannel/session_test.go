@@ -110,6 +110,36 @@ func TestSessionThatEndedMeanwhile(t *testing.T) {
 	}
 }
 
+// The channel is stopped while it reads the histories: the rest is read by the next one.
+func TestHistoriesAreReadToTheEnd(t *testing.T) {
+	t.Parallel()
+	s, k := running(t, dc.WithClock(func() time.Time { return time.Now().Add(-time.Hour) }))
+	s.Say(anna, "one")
+	s.Say(boris, "one")
+	k.AwaitReceived(2)
+	k.Stop()
+	var p position
+	k.Stored("position/"+dc.BotID, &p)
+	p.At -= 2 * 60 * 60 // it has been away for two hours
+	k.Put("position/"+dc.BotID, p)
+	s.ForgetSessions()
+	s.Miss(dc.Incoming{From: anna, Text: "two"})
+	s.Miss(dc.Incoming{From: boris, Text: "two"})
+	s.Fail("history", 1, dc.Fault{})
+	s.Fail("history", 100, dc.Fault{Hang: true})
+	k.Restart(New())
+	k.AwaitReceived(3)
+	if err := s.WaitCalls(t.Context(), "history", 2); err != nil {
+		t.Fatal(err)
+	}
+	k.Stop()
+	s.Heal()
+	k.Restart(New())
+	if got := k.AwaitReceived(4); len(got) != 4 || got[2].UserID == got[3].UserID {
+		t.Errorf("received %q", texts(got))
+	}
+}
+
 // Heartbeats carry the number of the last event that is stored, and a connection that
 // does not answer them is replaced.
 func TestHeartbeats(t *testing.T) {
