@@ -178,7 +178,8 @@ func (p *parser) below(n int, text string) {
 	}
 }
 
-const unknownField = "unknown field %s: use due, channel, file, by, group, id, created or updated, or write “\\-” for text"
+const unknownField = "unknown field %s: use due, channel, file, by, group, id, created or updated, " +
+	"or write “\\-” for text"
 
 func (p *parser) field(n int, name, value string) {
 	if p.fields[name] && name != "file" {
