@@ -45,6 +45,7 @@ type bed struct {
 	model    *openaitest.Server
 	kernel   *exec.Cmd
 	replies  chan telegramtest.Message
+	photo    *photo // that comes with each message; nil: none
 }
 
 // newBed makes a home and the servers, without a kernel.
@@ -114,7 +115,11 @@ func (d *bed) close() {
 }
 
 func (d *bed) say(chat int64, text string) {
-	d.telegram.Inject(telegramtest.Incoming{From: telegramtest.User{ID: chat, FirstName: "Anna"}, Text: text})
+	in := telegramtest.Incoming{From: telegramtest.User{ID: chat, FirstName: "Anna"}, Text: text}
+	if d.photo != nil {
+		in.Media, in.File = "photo", d.photo.next()
+	}
+	d.telegram.Inject(in)
 }
 
 var errNoReply = errors.New("no reply within a minute")
