@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/words"
@@ -17,9 +18,14 @@ const (
 	maxSnooze   = 366 * 24 * time.Hour
 )
 
+// Compiling these takes half a mebibyte, which a process without reminders can spare.
 var (
-	tomorrowForm = regexp.MustCompile(`^(?:tomorrow|завтра)(?: morning| утром| с утра)?$`)
-	spanForm     = regexp.MustCompile(`^(?:for |in |на |через )?(\d{1,6}) ?(\p{L}*)\.?$`)
+	tomorrowForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:tomorrow|завтра)(?: morning| утром| с утра)?$`)
+	})
+	spanForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:for |in |на |через )?(\d{1,6}) ?(\p{L}*)\.?$`)
+	})
 )
 
 // spanUnits are units of a snooze by their beginning.
@@ -39,7 +45,7 @@ func ParseSnooze(text string, loc *time.Location, now time.Time) (time.Time, err
 	if text == "" {
 		return now.Add(shortSnooze), nil
 	}
-	if tomorrowForm.MatchString(text) {
+	if tomorrowForm().MatchString(text) {
 		today := wallOf(now, loc).Truncate(24 * time.Hour)
 		at, _ := place(today.AddDate(0, 0, 1).Add(morning*time.Hour), loc)
 		return at, nil
@@ -65,7 +71,7 @@ func ParseSnooze(text string, loc *time.Location, now time.Time) (time.Time, err
 
 // parseSpan reads a span; a number alone is minutes.
 func parseSpan(text string) (time.Duration, bool) {
-	if m := spanForm.FindStringSubmatch(text); m != nil {
+	if m := spanForm().FindStringSubmatch(text); m != nil {
 		n, err := strconv.Atoi(m[1])
 		if err != nil {
 			return 0, false
