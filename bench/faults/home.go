@@ -95,13 +95,23 @@ func newHome(binary, channel, config string) (*home, error) {
 		}
 	}
 	text := fmt.Sprintf("agents: {default: keeper, enabled: [keeper]}\nchannels: {%s: {allow_from: [\"*\"]}}\n%s",
-		channelID(channel), config)
+		channelID(channel), withChannel(channel, config))
 	if err := os.WriteFile(h.file("config.yaml"), []byte(text), 0o600); err != nil {
 		return nil, err
 	}
 	h.out, err = os.Create(h.file("kernel.out"))
 	homes.Store(h, true)
 	return h, err
+}
+
+// withChannel enables a channel in a configuration: not all are by themselves.
+func withChannel(channel, config string) string {
+	const extensions = "extensions: {"
+	enabled := extensions + channelID(channel) + ": {enabled: true}"
+	if strings.Contains(config, extensions) {
+		return strings.Replace(config, extensions, enabled+", ", 1)
+	}
+	return config + enabled + "}\n"
 }
 
 func (h *home) file(parts ...string) string {

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/extensions/discordchannel/discordtest"
+	"github.com/switchboard-run/switchboard/extensions/slackchannel/slacktest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
@@ -35,6 +37,10 @@ var platforms = map[string]func(sent func(arrived)) (platform, error){
 	"discord": func(sent func(arrived)) (platform, error) {
 		s, err := discordtest.New(discordtest.OnMessage(func(m discordtest.Message) { sent(fromDiscord(m)) }))
 		return &discord{s}, err
+	},
+	"slack": func(sent func(arrived)) (platform, error) {
+		s, err := slacktest.New(slacktest.OnMessage(func(m slacktest.Message) { sent(fromSlack(m)) }))
+		return &slack{s}, err
 	},
 }
 
@@ -91,3 +97,28 @@ func (p *discord) messages(chat int64) (all []arrived) {
 }
 
 func (p *discord) close() { p.Close() }
+
+type slack struct{ *slacktest.Server }
+
+// slackUser is the id of a user, whose direct messages have the same number.
+func slackUser(chat int64) string { return "U" + strconv.FormatInt(chat, 10) }
+
+func fromSlack(m slacktest.Message) arrived {
+	id, _ := strconv.ParseInt(strings.TrimLeft(m.Channel, "D"), 10, 64)
+	return arrived{id, m.Said, m.Time()}
+}
+
+func (p *slack) env() []string {
+	return []string{"SLACK_BOT_TOKEN=" + p.BotToken(), "SLACK_APP_TOKEN=" + p.AppToken(), "SLACK_API_URL=" + p.URL()}
+}
+
+func (p *slack) write(chat int64, text string) { p.Say(slackUser(chat), text) }
+
+func (p *slack) messages(chat int64) (all []arrived) {
+	for _, m := range p.Messages(slacktest.DirectID(slackUser(chat))) {
+		all = append(all, fromSlack(m))
+	}
+	return all
+}
+
+func (p *slack) close() { p.Close() }

@@ -165,7 +165,7 @@ func content(p url.Values, m *Message) *refusal {
 
 func (s *Server) postMessage(p url.Values) (any, *refusal) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.tell()
 	c, bad := s.writable(p.Get("channel"))
 	if bad != nil {
 		return nil, bad
@@ -186,18 +186,30 @@ func (s *Server) postMessage(p url.Values) (any, *refusal) {
 	return map[string]any{"channel": c.id, "ts": m.TS, "message": s.wire(c, m, false)}, nil
 }
 
-// accept counts a message of the bot; mu is held.
+// accept notes a message of the bot; mu is held.
 func (s *Server) accept(m Message) {
-	s.accepted++
+	if m.Edits == 0 {
+		s.accepted++
+	}
+	s.untold = append(s.untold, m)
 	s.move()
-	if s.onAccept != nil {
-		s.onAccept(m)
+}
+
+// tell releases mu and reports the messages that were accepted under it.
+func (s *Server) tell() {
+	all := s.untold
+	s.untold = nil
+	s.mu.Unlock()
+	for _, m := range all {
+		if s.onAccept != nil {
+			s.onAccept(m)
+		}
 	}
 }
 
 func (s *Server) updateMessage(p url.Values) (any, *refusal) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.tell()
 	c, bad := s.writable(p.Get("channel"))
 	if bad != nil {
 		return nil, bad
@@ -221,10 +233,7 @@ func (s *Server) updateMessage(p url.Values) (any, *refusal) {
 	m.Edits++
 	m.EditedTS = s.ts()
 	c.messages[i] = m
-	s.move()
-	if s.onAccept != nil {
-		s.onAccept(m)
-	}
+	s.accept(m)
 	return map[string]any{"channel": c.id, "ts": m.TS, "text": m.Text, "message": s.wire(c, m, false)}, nil
 }
 

@@ -147,7 +147,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, _ <-chan struct{
 
 func (s *Server) completeUpload(p url.Values) (any, *refusal) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.tell()
 	var ids []struct{ ID, Title string }
 	if json.Unmarshal([]byte(p.Get("files")), &ids) != nil || len(ids) == 0 {
 		return nil, refuse("invalid_arguments")

@@ -61,6 +61,7 @@ type Server struct {
 	calls    map[string]int
 	refused  []Refusal
 	accepted int
+	untold   []Message // accepted, and not reported to onAccept
 	faults   []planned
 	hung     chan struct{}
 	rates    rates
