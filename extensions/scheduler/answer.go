@@ -112,7 +112,7 @@ func (s *scheduler) fired(ctx context.Context, c sdk.ToolCall, name string) (r r
 	case err != nil:
 		return r, 0, err
 	case r.Topic != schedule.TopicNotify || r.Owner != "":
-		return r, 0, words.Errorf("%s is no reminder", r.ID)
+		return r, 0, words.Errorf("schedule %s is no reminder", r.ID)
 	case r.Fired == 0 || fire > r.Fired:
 		return r, 0, errNotDue
 	}

@@ -67,7 +67,7 @@ func unreadable(path string, err error) error {
 	if reason, ok := errors.AsType[*fs.PathError](err); ok {
 		err = reason.Err
 	}
-	return words.Errorf("%s can't be read: %w", path, err)
+	return words.Errorf("the file %s can't be read: %w", path, err)
 }
 
 func attachable(path string, info fs.FileInfo, limit int64) error {
@@ -77,7 +77,7 @@ func attachable(path string, info fs.FileInfo, limit int64) error {
 	case !info.Mode().IsRegular():
 		return words.Errorf("%s isn't an ordinary file", path)
 	case info.Size() == 0:
-		return words.Errorf("%s is empty", path)
+		return words.Errorf("the file %s is empty", path)
 	case limit > 0 && info.Size() > limit:
 		return words.Errorf("%s has %s, and a file can have %s (files.file in config.yaml)", path, sizeText(info.Size()),
 			sizeText(limit))

@@ -298,6 +298,11 @@ func TestFilterAttachesAndSaves(t *testing.T) {
 	m := p.expect(wire.Message)
 	p.write(wire.Frame{Type: wire.Message, ID: "1", ReplyTo: m.ID, Text: "a cat", Attachments: []contract.Attachment{cat}})
 	p.expect(wire.Shown)
+	f := p.expect(wire.Fetch)
+	p.write(wire.Frame{Type: wire.File, ID: f.ID, Attachments: []contract.Attachment{cat}, Data: []byte("a")})
+	_ = p.conn.Close() // it asks again
+	p = s.accept()
+	p.write(wire.Frame{Type: wire.Welcome, Version: wire.Version, Conversation: "terminal", Attach: true})
 	p.serveFile("a cat")
 	p.expectFile()
 	p.answer(p.expect(wire.Message), "the same")

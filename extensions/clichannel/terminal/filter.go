@@ -131,30 +131,48 @@ func (r *script) ask(ctx context.Context, line string) error {
 	}
 }
 
-// save saves a file and writes its path.
+// save saves a file and writes its path. It is asked for again if the connection breaks.
 func (r *script) save(ctx context.Context, arguments string) error {
 	s, err := parseSave(arguments)
 	if err != nil {
 		return errors.Join(r.failures, err)
 	}
-	saved := make(chan error, 1)
-	r.link.fetch(s.reference, &saving{save: s, done: func(path string, _ int64, err error) {
-		if err != nil {
-			saved <- fmt.Errorf("save %s: %w", s.reference, err)
-			return
+	late := time.NewTimer(r.o.AnswerTimeout)
+	defer late.Stop()
+	for {
+		saved := make(chan error, 1)
+		r.link.fetch(s.reference, &saving{save: s, done: func(path string, _ int64, err error) {
+			if err == nil {
+				_, err = fmt.Fprintln(r.o.Out, path)
+			}
+			saved <- err
+		}})
+		select {
+		case err = <-saved:
+		case err := <-r.down:
+			r.down <- nil
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		_, err = fmt.Fprintln(r.o.Out, path)
-		saved <- err
-	}})
-	select {
-	case err := <-saved:
-		r.failures = errors.Join(r.failures, err)
-		return nil
-	case err := <-r.down:
-		r.down <- nil
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("save %s: %w", s.reference, err)
+		if !errors.Is(err, errInterrupted) && !errors.Is(err, errNotConnected) {
+			r.failures = errors.Join(r.failures, err)
+			return nil
+		}
+		select {
+		case <-time.After(minBackoff):
+		case err := <-r.down:
+			r.down <- nil
+			return err
+		case <-late.C:
+			return errors.Join(r.failures, err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

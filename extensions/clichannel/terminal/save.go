@@ -195,5 +195,5 @@ func unwritable(path string, err error) error {
 	if reason, ok := errors.AsType[*fs.PathError](err); ok {
 		err = reason.Err
 	}
-	return words.Errorf("%s can't be written: %w", path, err)
+	return words.Errorf("the file %s can't be written: %w", path, err)
 }
