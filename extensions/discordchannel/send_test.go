@@ -194,6 +194,39 @@ func TestDraftBecomesTheFinalText(t *testing.T) {
 	}
 }
 
+// However fast a text grows, Discord has to refuse nothing, and the final text comes.
+func TestDraftsKeepTheLimits(t *testing.T) {
+	t.Parallel()
+	s, k := known(t, dc.WithLimits(dc.DiscordLimits()))
+	text := longText
+	grow := func(n int) {
+		for range n {
+			text += "word "
+			if err := k.Draft(t.Context(), draftOf(dc.DM(anna), "d1", text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	grow(1)
+	awaitDraft(t, s, k, "d1")
+	for n := 1; n <= 4; n++ { // all that the limit leaves to drafts
+		until(t, s, "an edit", func() bool {
+			grow(1)
+			return s.Messages(dc.DM(anna))[0].Edits >= n
+		})
+	}
+	grow(50)
+	m := send(dc.DM(anna), "The end.")
+	m.DraftID = "d1"
+	k.Send(m).MustAck(t)
+	if all := s.Messages(dc.DM(anna)); len(all) != 1 || all[0].Text != "The end." {
+		t.Errorf("messages %+v", all)
+	}
+	if refused := s.Refused(); len(refused) != 0 {
+		t.Errorf("refused %+v", refused)
+	}
+}
+
 // A draft whose id was lost is found by its nonce.
 func TestDraftWithoutAnIDIsFound(t *testing.T) {
 	t.Parallel()
