@@ -25,11 +25,69 @@ func (i jpegInfo) memory() float64 {
 
 // Markers of JPEG segments.
 const (
-	markerSOF0 = 0xc0 // the size and the components; 1: with longer tables, 2: progressive
-	markerSOF2 = 0xc2
-	markerSOS  = 0xda // the pixels begin
-	markerAPP1 = 0xe1 // EXIF, among others
+	markerSOF0  = 0xc0 // the size and the components; 1: with longer tables, 2: progressive
+	markerSOF2  = 0xc2
+	markerRST0  = 0xd0 // between pixels, to 7
+	markerSOI   = 0xd8
+	markerEOI   = 0xd9
+	markerSOS   = 0xda // the pixels begin
+	markerDHP   = 0xde // of other kinds of JPEG, to the next one
+	markerAPP0  = 0xe0 // JFIF
+	markerAPP1  = 0xe1 // EXIF, among others
+	markerAPP14 = 0xee // how the colors are stored
 )
+
+// jfif is a JFIF segment that says nothing but that it is one.
+const jfif = "\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
+
+// stripped returns a JPEG with nothing but what is needed to show it: no metadata, comments
+// and previews, and nothing behind its end. Nil: it is not understood.
+func stripped(file []byte) []byte {
+	if !bytes.HasPrefix(file, []byte{0xff, markerSOI}) {
+		return nil
+	}
+	out := append(make([]byte, 0, len(file)), file[:2]...)
+	for rest := file[2:]; len(rest) >= 2 && rest[0] == 0xff; {
+		marker := rest[1]
+		if marker == markerEOI {
+			return append(out, rest[:2]...)
+		}
+		if len(rest) < 4 {
+			return nil
+		}
+		n := int(binary.BigEndian.Uint16(rest[2:])) + 2
+		if n < 4 || n > len(rest) {
+			return nil
+		}
+		segment := rest[4:n]
+		switch {
+		case marker == markerAPP0 && bytes.HasPrefix(segment, []byte("JFIF\x00")):
+			out = append(out, jfif...)
+		case marker == markerAPP14 && bytes.HasPrefix(segment, []byte("Adobe")) && len(segment) == 12,
+			marker >= markerSOF0 && marker < markerRST0, marker >= markerSOS && marker < markerDHP:
+			out = append(out, rest[:n]...)
+		case marker >= markerAPP0 && marker <= markerAPP0+15, marker == 0xfe:
+		default:
+			return nil
+		}
+		rest = rest[n:]
+		if marker == markerSOS {
+			end := scan(rest)
+			out, rest = append(out, rest[:end]...), rest[end:]
+		}
+	}
+	return nil
+}
+
+// scan returns where the coded pixels at the beginning of data end.
+func scan(data []byte) int {
+	for i := 0; i+1 < len(data); i++ {
+		if next := data[i+1]; data[i] == 0xff && next != 0 && (next < markerRST0 || next >= markerSOI) {
+			return i
+		}
+	}
+	return len(data)
+}
 
 // readJPEG reads the segments before the pixels. It ends at what it does not understand.
 func readJPEG(file []byte) (info jpegInfo) {

@@ -31,7 +31,9 @@ const (
 	maxMemory = 256 << 20
 	// maxTransparent bounds a PNG; a larger one becomes a JPEG on white.
 	maxTransparent = 512 << 10
-	quality        = 85
+	// maxUnchanged bounds a JPEG whose pixels are sent as they are, without decoding them.
+	maxUnchanged = 512 << 10
+	quality      = 85
 )
 
 // ErrType means that the file is no picture, or one of a format that is not supported.
@@ -99,6 +101,12 @@ func prepare(file []byte, side int) (Picture, error) {
 	pixels := float64(header.Width) * float64(header.Height)
 	if pixels > maxPixels || pixels*each > maxMemory {
 		return Picture{}, fmt.Errorf("it has %d x %d pixels, which is too large to open", header.Width, header.Height)
+	}
+	upright := format == "jpeg" && info.orientation <= 1 && max(header.Width, header.Height) <= side
+	if upright && (header.ColorModel == color.YCbCrModel || header.ColorModel == color.GrayModel) {
+		if data := stripped(file); data != nil && len(data) <= maxUnchanged {
+			return Picture{MIME: "image/jpeg", Data: data, Width: header.Width, Height: header.Height}, nil
+		}
 	}
 	decoded, _, err := image.Decode(bytes.NewReader(file))
 	if err != nil {

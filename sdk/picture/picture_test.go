@@ -271,3 +271,50 @@ func TestOtherFormatsAreRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A JPEG that is small enough keeps its pixels and loses all else.
+func TestSmallJPEGIsStripped(t *testing.T) {
+	t.Parallel()
+	segment := func(marker byte, text string) []byte {
+		return append([]byte{0xff, marker, byte((len(text) + 2) >> 8), byte(len(text) + 2)}, text...)
+	}
+	plain := asJPEG(t, corners(64, 32))
+	var dirty []byte
+	for _, part := range [][]byte{
+		plain[:2], segment(0xe1, "Exif\x00\x00 a place"), segment(0xe2, "ICC_PROFILE a place"), segment(0xfe, "a place"),
+		segment(0xe0, "JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x01\x01 a place"), segment(0xee, "Adobe a place"), plain[2:],
+		[]byte("a place, and <script>"),
+	} {
+		dirty = append(dirty, part...)
+	}
+	got, err := prepare(dirty, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(got.Data, []byte("place")) || bytes.Contains(got.Data, []byte("script")) {
+		t.Errorf("it says where it was taken: %q", got.Data)
+	}
+	want, err := jpeg.Decode(bytes.NewReader(plain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := jpeg.Decode(bytes.NewReader(got.Data))
+	if err != nil || got.Width != 64 || got.Height != 32 {
+		t.Fatalf("%d x %d: %v", got.Width, got.Height, err)
+	}
+	for x := range 64 {
+		for y := range 32 {
+			if shown.At(x, y) != want.At(x, y) {
+				t.Fatalf("the pixel at %d, %d has changed", x, y)
+			}
+		}
+	}
+	if again, err := prepare(got.Data, 64); err != nil || !bytes.Equal(again.Data, got.Data) {
+		t.Errorf("stripped again, it differs: %v", err)
+	}
+	for what, file := range map[string][]byte{"cut off": plain[:len(plain)-40], "no end": plain[:len(plain)-2]} {
+		if data := stripped(file); data != nil {
+			t.Errorf("%s: %d bytes", what, len(data))
+		}
+	}
+}
