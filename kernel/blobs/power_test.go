@@ -84,7 +84,7 @@ func sample(i int) string { return fmt.Sprint("file ", i) }
 // file that is missing, an event that was accepted has its file, and what nothing keeps is
 // removed.
 func TestPowerLossBetweenAFileAndItsCommit(t *testing.T) {
-	cuts := 40
+	cuts := 20
 	if testing.Short() {
 		cuts = 10
 	}
@@ -98,7 +98,7 @@ func TestPowerLossBetweenAFileAndItsCommit(t *testing.T) {
 		x := w.Extension(bus.Actor{ID: "x", Publish: []string{"x.*"}, Blobs: true})
 		r := rand.New(rand.NewPCG(5, 8)) //nolint:gosec // reproducible
 		texts, named := map[string]string{}, map[string]int{}
-		for range 40 {
+		for range 30 {
 			text := sample(r.IntN(12))
 			hash := put(w, s, x.Running(), text)
 			texts[hash] = text

@@ -29,6 +29,8 @@ const (
 	MaxText = 2 << 20
 	// Timeout is how long an extraction may take.
 	Timeout = 20 * time.Second
+	// fetchTimeout is how long it may take to fetch a file.
+	fetchTimeout = time.Minute
 	// maxReason bounds what a failed process says, in bytes.
 	maxReason = 300
 )
@@ -54,29 +56,37 @@ func (r Reader) Read(ctx context.Context, fetch func(io.Writer) error) (string, 
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	var file bytes.Buffer
-	if err := fetch(&file); err != nil {
-		return "", err
-	}
-	if file.Len() > MaxFile {
-		return "", fmt.Errorf("its file is larger than %d MB", MaxFile>>20)
-	}
 	if len(r.Command) == 0 {
+		var file bytes.Buffer
+		if err := fetch(&limited{to: &file, left: MaxFile}); err != nil {
+			return "", err
+		}
 		return Text(file.Bytes())
 	}
-	inner, cancel := context.WithTimeout(ctx, Timeout)
+	inner, cancel := context.WithTimeout(ctx, fetchTimeout+Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(inner, r.Command[0], r.Command[1:]...) //nolint:gosec // this program itself
 	var out, reason bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = &file, &out, &reason
+	file, pipe := io.Pipe() // this process doesn't hold the file
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = file, &out, &reason
 	cmd.Env, cmd.WaitDelay = []string{"GOMAXPROCS=1", "GOMEMLIMIT=256MiB"}, time.Second
+	fetched := make(chan error, 1)
+	go func() {
+		err := fetch(&limited{to: pipe, left: MaxFile})
+		_ = pipe.CloseWithError(err)
+		time.AfterFunc(Timeout, cancel)
+		fetched <- err
+	}()
 	err := cmd.Run()
+	_ = file.Close()
 	exit := (*exec.ExitError)(nil)
-	switch {
-	case err == nil:
-		return strings.ToValidUTF8(out.String(), ""), nil
+	switch fetchErr := <-fetched; {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
+	case fetchErr != nil && !errors.Is(fetchErr, io.ErrClosedPipe):
+		return "", fetchErr
+	case err == nil && fetchErr == nil:
+		return strings.ToValidUTF8(out.String(), ""), nil
 	case inner.Err() != nil:
 		return "", fmt.Errorf("reading it took longer than %s", Timeout)
 	case errors.As(err, &exit) && exit.ExitCode() == exitPicture:
@@ -87,6 +97,19 @@ func (r Reader) Read(ctx context.Context, fetch func(io.Writer) error) (string, 
 		return "", errors.New("its file is damaged, or takes too much memory to open")
 	}
 	return "", fmt.Errorf("start the program that reads documents: %w", err)
+}
+
+// limited writes the bytes of a file that is not too large.
+type limited struct {
+	to   io.Writer
+	left int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.left -= len(p); l.left < 0 {
+		return 0, fmt.Errorf("its file is larger than %d MiB", MaxFile>>20)
+	}
+	return l.to.Write(p)
 }
 
 // Exit codes of Serve.

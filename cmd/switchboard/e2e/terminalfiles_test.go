@@ -146,7 +146,7 @@ func TestTerminalRefusesFilesWithReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"large":         "has 1.0 MB, and a file can have 1.0 MB (files.file in config.yaml)",
+		"large":         "is larger than 1.0 MiB (files.file in config.yaml)",
 		"run":           "is a folder: name the files in it",
 		"no\x1b[2J":     "there is no file " + w.home,
 		"run/chat.sock": "isn't an ordinary file",

@@ -79,8 +79,8 @@ func attachable(path string, info fs.FileInfo, limit int64) error {
 	case info.Size() == 0:
 		return words.Errorf("the file %s is empty", path)
 	case limit > 0 && info.Size() > limit:
-		return words.Errorf("%s has %s, and a file can have %s (files.file in config.yaml)", path, sizeText(info.Size()),
-			sizeText(limit))
+		return words.Errorf("%s is larger than %s (files.file in config.yaml)", path,
+			humanize.IBytes(uint64(limit))) //nolint:gosec // positive
 	}
 	return nil
 }

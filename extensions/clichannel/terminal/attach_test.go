@@ -100,7 +100,7 @@ func TestFilesThatCannotBeAttached(t *testing.T) {
 		dir + "pipe":        "isn't an ordinary file",
 		"/dev/zero":         "isn't an ordinary file",
 		dir + "empty":       "is empty",
-		dir + "large":       "has 2.0 kB, and a file can have 2.0 kB",
+		dir + "large":       "is larger than 2.0 KiB",
 		dir + "loop":        "can't be read: too many levels of symbolic links",
 		dir + "secret":      "you may not read",
 	} {
