@@ -42,7 +42,8 @@ type times struct {
 }
 
 var defaultTimes = times{
-	silence: time.Minute, tolerated: time.Minute, first: 2 * time.Second, lookUp: time.Second, settle: 2 * time.Second, tokenRetry: 30 * time.Second,
+	silence: time.Minute, tolerated: time.Minute, first: 2 * time.Second, lookUp: time.Second,
+	settle: 2 * time.Second, tokenRetry: 30 * time.Second,
 	stall: 30 * time.Second, giveUp: 10 * time.Minute,
 }
 

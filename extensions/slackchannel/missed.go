@@ -156,7 +156,9 @@ func (r *receiver) readMissedIn(ctx context.Context, id string, direct bool, sin
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b missed) int { return cmp.Compare(secondsAndMicros(a.TS), secondsAndMicros(b.TS)) })
+	slices.SortStableFunc(all, func(a, b missed) int {
+		return cmp.Compare(secondsAndMicros(a.TS), secondsAndMicros(b.TS))
+	})
 	var batch []received
 	for i := range all {
 		e := &all[i].event

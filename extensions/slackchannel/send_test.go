@@ -257,6 +257,12 @@ func TestFilesAreSent(t *testing.T) {
 		t.Errorf("stored %q", keys)
 	}
 	// A file that Slack does not take is named.
+	empty := text("nothing")
+	empty.Attachments = []contract.Attachment{{Kind: contract.KindDocument, Name: "empty.txt", Blob: files[0].Blob}}
+	w.Send(empty).MustAck(t)
+	if all := w.said(direct); !strings.HasSuffix(all[len(all)-1], ": empty.txt]") {
+		t.Errorf("Slack has %q", all)
+	}
 	before := len(w.slack.Messages(direct))
 	w.slack.Fail("files.getUploadURLExternal", 1, st.Fault{Error: "file_uploads_disabled"})
 	w.Send(m).MustAck(t)

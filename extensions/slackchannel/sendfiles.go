@@ -131,7 +131,7 @@ func (a *activation) notUploaded(ctx context.Context, to target, m sdk.Message, 
 	err error,
 ) (sdk.Receipt, error) {
 	var unread *blobError
-	if errors.As(err, &unread) && errors.Is(err, contract.ErrNotFound) || isTooLarge(err) {
+	if errors.As(err, &unread) && errors.Is(err, contract.ErrNotFound) || isUnwanted(err) {
 		return a.nameFiles(ctx, to, m, files)
 	}
 	kind, after := classify(err)
@@ -164,8 +164,14 @@ type blobError struct{ err error }
 func (e *blobError) Error() string { return e.err.Error() }
 func (e *blobError) Unwrap() error { return e.err }
 
-// isTooLarge reports whether Slack takes no file of that size.
-func isTooLarge(err error) bool {
+// errEmptyFile says that Slack takes no empty files.
+var errEmptyFile = errors.New("the file is empty")
+
+// isUnwanted reports whether Slack does not take a file, for its size or at all.
+func isUnwanted(err error) bool {
+	if errors.Is(err, errEmptyFile) {
+		return true
+	}
 	switch codeOf(err) {
 	case "file_upload_size_restricted", "file_uploads_disabled", "file_uploads_except_images_disabled",
 		"storage_limit_reached", "invalid_arguments":
@@ -180,6 +186,9 @@ func (a *activation) uploadAll(ctx context.Context, files []contract.Attachment)
 	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
 	defer cancel()
 	for _, f := range files {
+		if f.Size == 0 {
+			return nil, errEmptyFile
+		}
 		place, err := a.api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{
 			FileName: fileName(f), FileSize: int(f.Size),
 		})

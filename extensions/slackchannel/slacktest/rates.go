@@ -17,7 +17,8 @@ var tiers = map[string]struct {
 }{
 	"chat.postMessage": {60, 4}, "chat.update": {50, 12}, "chat.delete": {50, 12}, "conversations.history": {50, 12},
 	"conversations.replies": {50, 12}, "conversations.info": {50, 12}, "conversations.open": {50, 12},
-	"users.info": {100, 25}, "users.conversations": {50, 12}, "files.info": {100, 25}, "files.getUploadURLExternal": {100, 25},
+	"users.info": {100, 25}, "users.conversations": {50, 12}, "files.info": {100, 25},
+	"files.getUploadURLExternal":   {100, 25},
 	"files.completeUploadExternal": {100, 25}, "apps.connections.open": {1 * 20, 5},
 }
 
