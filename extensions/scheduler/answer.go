@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +21,6 @@ var (
 	errGone   = words.Errorf("there is no such reminder now: finished ones are kept for a week")
 	errNoFire = words.Errorf("no reminder has come here in the last day; /schedules lists what is set")
 	errNotDue = words.Errorf("this reminder has not come yet")
-	idForm    = regexp.MustCompile(`^#?[rR][0-9]+(?:\.[0-9]+)?$`)
 )
 
 // answered is the result of a person's answer to a reminder.
@@ -89,10 +88,18 @@ func (s *scheduler) snooze(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 func splitSnooze(text string) (id, when string) {
 	text = strings.TrimSpace(text)
 	first, rest, _ := strings.Cut(text, " ")
-	if idForm.MatchString(first) {
+	if isID(first) {
 		return first, rest
 	}
 	return "", text
+}
+
+// isID reports whether a word is the id of a schedule or a fire, as people write it.
+func isID(word string) bool {
+	id, _ := schedule.ParseFireID(strings.ToLower(strings.TrimPrefix(word, "#")))
+	number, ok := strings.CutPrefix(id, "r")
+	_, err := strconv.ParseUint(number, 10, 64)
+	return ok && err == nil
 }
 
 // fired finds the reminder that a person answers, and the number of its fire: by the id of

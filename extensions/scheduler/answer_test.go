@@ -103,6 +103,7 @@ func TestNewestReminderOfTheConversation(t *testing.T) {
 		b.must("schedule_once", `{"message":"look","delay_seconds":240,"topic":"system.agent.task"}`)
 		b.pass(5 * time.Minute)
 		b.refuses("snooze_reminder", `{"id":"soonish"}`, "isn't a time")
+		b.refuses("snooze_reminder", `{"id":"r1x 10m"}`, "isn't a time")
 		b.says("snooze_reminder", `{"id":"tomorrow morning"}`, "OK, I'll remind you again tomorrow at 09:00.")
 		b.says("finish_reminder", `{}`, "Done.")
 		b.refuses("finish_reminder", `{}`, "no reminder has come here")
