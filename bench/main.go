@@ -48,7 +48,8 @@ func main() {
 		"settled events of the store of stored; each takes about 400 bytes in /tmp")
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
 	only := flag.String("only", "", "comma-separated: "+
-		"start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,photos,hostile")
+		"start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,"+
+		"photos,hostile")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
