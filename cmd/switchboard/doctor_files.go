@@ -66,7 +66,8 @@ func (d *diagnosis) unreadableFiles(err error) {
 }
 
 func messageFiles(n int, bytes int64) string {
-	return fmt.Sprintf("%s of messages (%s)", count(n, "file"), humanize.IBytes(uint64(bytes))) //nolint:gosec // not negative
+	size := humanize.IBytes(uint64(bytes)) //nolint:gosec // not negative
+	return fmt.Sprintf("%s of messages (%s)", count(n, "file"), size)
 }
 
 // copiesOf says where copies of lost files may be.

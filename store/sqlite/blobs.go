@@ -98,10 +98,6 @@ func (t *tx) eventsKeepNothing(from, to int64) error {
 }
 
 func (t *tx) SweepBlobs(now int64, after string, limit int) (gone []string, last string, err error) {
-	err = t.write("DELETE FROM blob_keeper WHERE kind = ? AND until < +?", int(journal.KeptByHold), now)
-	if err != nil {
-		return nil, "", err
-	}
 	var unkept []journal.Blob
 	n := 0
 	err = t.query(func(stmt *sqlite.Stmt) error {
@@ -111,8 +107,13 @@ func (t *tx) SweepBlobs(now int64, after string, limit int) (gone []string, last
 			unkept = append(unkept, journal.Blob{Hash: last, Size: stmt.ColumnInt64(1), Owner: stmt.ColumnText(2)})
 		}
 		return nil
-	}, "SELECT hash, size, owner, EXISTS (SELECT 1 FROM blob_keeper r WHERE r.hash = b.hash) FROM blob b "+
-		"WHERE hash > ? ORDER BY hash LIMIT +?", after, limit)
+	}, "SELECT hash, size, owner, EXISTS (SELECT 1 FROM blob_keeper r WHERE r.hash = b.hash "+
+		"AND (+r.kind <> ? OR r.until >= ?)) FROM blob b WHERE hash > ? ORDER BY hash LIMIT +?",
+		int(journal.KeptByHold), now, after, limit)
+	if err == nil { // only of these files: a commit stays small
+		err = t.write("DELETE FROM blob_keeper WHERE hash > ? AND hash <= ? AND +kind = ? AND until < ?", after, last,
+			int(journal.KeptByHold), now)
+	}
 	if n < limit {
 		last = ""
 	}
