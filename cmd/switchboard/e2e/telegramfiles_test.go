@@ -244,7 +244,13 @@ func TestReminderBringsThePhotoBack(t *testing.T) {
 	w.eventually("the reminder", func() bool { return len(reminders()) > 0 })
 	w.settled()
 	all := reminders()
-	if len(all) != 1 || !strings.Contains(all[0].Text, "⏰ frame it") || string(all[0].File.Data) != string(data) {
-		t.Errorf("%d reminders, such as %q", len(all), all[0].Text)
+	if len(all) != 1 || string(all[0].File.Data) != string(data) {
+		t.Errorf("%d photos came with the reminder", len(all))
+	}
+	// Its text follows, with the buttons.
+	texts := w.telegram.Messages(anna)
+	last := texts[len(texts)-1]
+	if last.Text != "⏰ frame it" || len(last.Buttons) == 0 || strings.Count(strings.Join(w.texts(anna), "\n"), "frame it") != 1 {
+		t.Errorf("the chat shows %q, at the end with %d rows of buttons", w.texts(anna), len(last.Buttons))
 	}
 }
