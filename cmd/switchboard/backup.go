@@ -210,7 +210,7 @@ func (p *printer) backup(i backup.Info) {
 		p.line("  without secrets.env")
 	}
 	if n := len(i.Beside); n > 0 {
-		p.line("  %s of messages in %s, which belongs to the backup", count(n, "file"),
+		p.line("  %s of messages beside it, in %s", count(n, "file"),
 			filepath.Join(filepath.Dir(i.File), "files"))
 	}
 	for n, hash := range i.Lost {
