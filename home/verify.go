@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/orphans"
+	"github.com/switchboard-run/switchboard/home/output"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -81,7 +84,12 @@ func (v *Verification) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("create a directory for its data: %w", err)
 	}
 	w := &observer{done: make(chan struct{})}
-	super, err := supervisor.New(supervisor.Options{Observer: w, RunDir: filepath.Join(runDir, "x")})
+	super, err := supervisor.New(supervisor.Options{
+		Observer: w, RunDir: filepath.Join(runDir, "x"), Processes: orphans.Unwatched{},
+		Output: func(ids []string) supervisor.Output {
+			return output.New(ids, func(string) io.Writer { return io.Discard })
+		},
+	})
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,29 @@ import (
 	"syscall"
 )
 
-// Explain adds the cause and the remedy to an error of starting a command.
-func Explain(cmd *exec.Cmd, err error) error {
+// Unwatched implements sandbox.Processes for a program that is not the parent of what its
+// descendants leave behind: that is not ended.
+type Unwatched struct{}
+
+// Start implements sandbox.Processes.
+func (Unwatched) Start(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return explain(cmd, err)
+	}
+	return nil
+}
+
+// Sweep implements sandbox.Processes.
+func (Unwatched) Sweep(int) {}
+
+// KillMarked implements sandbox.Processes.
+func (Unwatched) KillMarked(string) []int { return nil }
+
+// Stopped implements sandbox.Processes.
+func (Unwatched) Stopped(int) bool { return false }
+
+// explain adds the cause and the remedy to an error of starting a command.
+func explain(cmd *exec.Cmd, err error) error {
 	path := cmd.Path
 	_, statErr := os.Stat(path)
 	if cmd.Dir != "" {

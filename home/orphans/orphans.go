@@ -39,7 +39,7 @@ func (p *Processes) Start(cmd *exec.Cmd) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := cmd.Start(); err != nil {
-		return Explain(cmd, err)
+		return explain(cmd, err)
 	}
 	p.own[cmd.Process.Pid] = true
 	return nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -208,14 +207,7 @@ func (l *logs) output(ids []string) Output { return output.New(ids, l.sink) }
 
 // observed are processes of which the system is asked. The test's own children are not
 // taken for orphans.
-type observed struct{ unobserved }
-
-func (observed) Start(cmd *exec.Cmd) error {
-	if err := cmd.Start(); err != nil {
-		return orphans.Explain(cmd, err)
-	}
-	return nil
-}
+type observed struct{ orphans.Unwatched }
 
 func (observed) KillMarked(mark string) []int { return (&orphans.Processes{}).KillMarked(mark) }
 func (observed) Stopped(pid int) bool         { return (&orphans.Processes{}).Stopped(pid) }
