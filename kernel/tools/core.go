@@ -54,8 +54,7 @@ var core = map[string]coreTool{
 			Description: "Send a message on a channel that the user named. Not for answers.",
 			Schema: []byte(`{"type":"object","properties":{"channel_id":{"type":"string"},` +
 				`"text":{"type":"string","minLength":1},"attachments":{"type":"array","maxItems":10,` +
-				`"items":{"type":"string","description":"such as [image 3f2a9c: cat.jpg]"}}},` +
-				`"required":["channel_id","text"],"additionalProperties":false}`),
+				`"items":{"type":"string"}}},"required":["channel_id","text"],"additionalProperties":false}`),
 		},
 		run: send,
 	},
