@@ -56,7 +56,7 @@ func newApprovalsList() *cobra.Command {
 func newApprovalsRevoke() *cobra.Command {
 	c := &cobra.Command{
 		Use: "revoke TOOL", Short: "Ask again before calls of a tool", Args: cobra.ExactArgs(1),
-		Long:              "Ends the lasting approvals of a tool, in all conversations: its next call is asked about again.",
+		Long:              "Ends the lasting approvals of a tool, in all conversations: its next call is asked about\nagain.",
 		ValidArgsFunction: first(approvedTools),
 	}
 	agent := c.Flags().String("agent", "", "only those of this agent")
@@ -73,7 +73,8 @@ func newApprovalsRevoke() *cobra.Command {
 		if *asJSON {
 			return printJSON(c, map[string]int32{"revoked": out.GetRevoked()})
 		}
-		printerOf(c).line("Agents ask again before they call %s (%s ended).", args[0], count(int(out.GetRevoked()), "approval"))
+		ended := count(int(out.GetRevoked()), "approval")
+		printerOf(c).line("Agents ask again before they call %s (%s ended).", args[0], ended)
 		return nil
 	})
 	return c

@@ -95,15 +95,15 @@ func (q *Question) Instructions() string {
 // Actions are the answers as buttons; none if any text is an answer.
 func (q *Question) Actions() (all []contract.Action) {
 	answer := func(label, command string) { all = append(all, contract.Action{Label: label, Command: command}) }
-	switch {
-	case q.Kind == contract.AskApprove:
+	switch q.Kind {
+	case contract.AskApprove:
 		answer(words.Say(q.Language, "Yes"), "/approve "+q.ID)
 		answer(words.Say(q.Language, "No"), "/deny "+q.ID)
 		if q.Lasting {
 			answer(words.Say(q.Language, "Always here"), "/approve "+q.ID+" "+words.AlwaysHere)
 			answer(words.Say(q.Language, "Always"), "/approve "+q.ID+" "+words.Always)
 		}
-	case q.Kind == contract.AskChoose:
+	case contract.AskChoose:
 		for i, o := range q.Options {
 			answer(o, fmt.Sprintf("/answer %s %d", q.ID, i+1))
 		}

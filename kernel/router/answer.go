@@ -219,7 +219,7 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 	}
 	switch {
 	case lasting:
-		return q.say("Question %s: approved, and I won't ask again. To undo it: %s", o.ID, "switchboard approvals revoke"), nil
+		return q.say("Question %s: approved, and I won't ask again. To undo it: switchboard approvals revoke", o.ID), nil
 	case o.Kind == contract.AskApprove && answer == words.Yes:
 		return q.say("Question %s: approved.", o.ID), nil
 	case o.Kind == contract.AskApprove:

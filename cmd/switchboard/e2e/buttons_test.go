@@ -134,10 +134,10 @@ func TestAPressIsAppliedOnce(t *testing.T) {
 			w.buttonsGone()
 			approved, marked := 0, 0
 			for _, text := range w.texts(anna) {
-				switch {
-				case text == "Question q1: approved.":
+				switch text {
+				case "Question q1: approved.":
 					approved++
-				case text == contract.RepeatMark+"Question q1: approved.":
+				case contract.RepeatMark + "Question q1: approved.":
 					marked++
 				}
 			}

@@ -114,6 +114,10 @@ func TestARequestIsCheap(t *testing.T) {
 	w.model.Queue(openaitest.CallTool("list_channels", "{}"), held, openaitest.Say("Still two."))
 	p.say("Count again.")
 	w.eventually("the request with the result", func() bool { return w.model.Total() == n+2 })
+	// What only reads is stored with the next commit, and otherwise done again.
+	w.eventually("the result in the store", func() bool {
+		return len(w.query("SELECT id FROM call WHERE ended_at = 0")) == 0
+	})
 	w.restart()
 	close(gate)
 	p = w.attach()
