@@ -20,7 +20,7 @@ var lasting = map[string]string{
 	"always": Always, "yes always": Always, "всегда": Always, "да всегда": Always, "всегда да": Always,
 	"here": AlwaysHere, "always here": AlwaysHere, "yes always here": AlwaysHere,
 	"always in this conversation": AlwaysHere,
-	"всегда здесь": AlwaysHere, "здесь всегда": AlwaysHere, "здесь": AlwaysHere, "да всегда здесь": AlwaysHere,
+	"всегда здесь":                AlwaysHere, "здесь всегда": AlwaysHere, "здесь": AlwaysHere, "да всегда здесь": AlwaysHere,
 	"всегда в этом чате": AlwaysHere,
 }
 

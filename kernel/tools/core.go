@@ -63,7 +63,8 @@ var core = map[string]coreTool{
 			Name:        "send_to_person",
 			Description: "Send a message to another person, who gets it in private with the name of the one who asked for it.",
 			Schema: []byte(`{"type":"object","properties":{"person":{"type":"string","minLength":1,` +
-				`"description":"their name"},"text":{"type":"string","minLength":1},"channel_id":{"type":"string","description":"if they use several"},` +
+				`"description":"their name"},"text":{"type":"string","minLength":1},` +
+				`"channel_id":{"type":"string","description":"if they use several"},` +
 				`"attachments":{"type":"array","maxItems":10,` +
 				`"items":{"type":"string","description":"such as [image 3f2a9c: cat.jpg]"}}},` +
 				`"required":["person","text"],"additionalProperties":false}`),
