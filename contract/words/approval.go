@@ -18,10 +18,10 @@ const (
 // lasting are the words for Always and AlwaysHere.
 var lasting = map[string]string{
 	"always": Always, "yes always": Always, "всегда": Always, "да всегда": Always, "всегда да": Always,
-	"here": AlwaysHere, "always here": AlwaysHere, "yes always here": AlwaysHere,
-	"always in this conversation": AlwaysHere,
-	"всегда здесь":                AlwaysHere, "здесь всегда": AlwaysHere, "здесь": AlwaysHere, "да всегда здесь": AlwaysHere,
-	"всегда в этом чате": AlwaysHere,
+
+	"here": AlwaysHere, "always here": AlwaysHere, "yes always here": AlwaysHere, "здесь": AlwaysHere,
+	"всегда здесь": AlwaysHere, "здесь всегда": AlwaysHere, "да всегда здесь": AlwaysHere,
+	"always in this conversation": AlwaysHere, "всегда в этом чате": AlwaysHere,
 }
 
 // LastingApproval returns Always or AlwaysHere for a text in any language that says
