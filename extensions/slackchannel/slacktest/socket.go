@@ -83,6 +83,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	c := &socket{conn: conn}
 	s.mu.Lock()
 	s.opened++
+	dropped := s.dropped
 	hello := map[string]any{
 		"type": "hello", "num_connections": len(s.sockets) + 1, "connection_info": map[string]any{"app_id": "A1"},
 		"debug_info": map[string]any{"host": "applink-1", "approximate_connection_time": 18060},
@@ -92,7 +93,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	if s.closed {
+	if s.closed || s.dropped != dropped { // all connections were ended since the greeting
 		s.mu.Unlock()
 		return
 	}
@@ -154,6 +155,7 @@ func (s *Server) gone(c *socket) {
 
 // drop ends all connections; mu is held.
 func (s *Server) drop() {
+	s.dropped++
 	for _, c := range slices.Clone(s.sockets) {
 		_ = c.conn.Close()
 		s.gone(c)
