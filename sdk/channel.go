@@ -1,7 +1,9 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -60,6 +62,22 @@ type Message struct {
 	// them; see contract.Action.
 	Actions []contract.Action
 	Notice  bool // not an answer but a reminder or a message from elsewhere
+}
+
+// SplitFiles returns the attachments of m that have files, and m with the others in its
+// text.
+func (m Message) SplitFiles() ([]contract.Attachment, Message) {
+	var files []contract.Attachment
+	for _, a := range m.Attachments {
+		if a.Blob != "" {
+			files = append(files, a)
+			continue
+		}
+		m.Text = strings.TrimSpace(m.Text + "\n" + cmp.Or(a.Name, a.Reference()))
+		m.Unmarked = strings.TrimSpace(m.Unmarked + "\n" + cmp.Or(a.Name, a.Reference()))
+	}
+	m.Attachments = nil
+	return files, m
 }
 
 // Receipt is the platform's answer to a message.

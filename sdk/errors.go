@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
 )
 
 // ErrEnded is the cause of a handler's ctx that the kernel has ended: the delivery
@@ -27,6 +29,17 @@ func Drop(reason string) error {
 // after the request was sent). The next attempt is marked Uncertain.
 func Unknown(err error) error {
 	return &outcomeError{kind: outcomeUnknown, err: err}
+}
+
+// IsPermanent reports whether the kernel would refuse a commit again: nothing but a change
+// of it would help.
+func IsPermanent(err error) bool {
+	return errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge)
+}
+
+// IsTemporary reports whether the kernel could not store something for now.
+func IsTemporary(err error) bool {
+	return errors.Is(err, contract.ErrFull) || errors.Is(err, contract.ErrUnavailable) || errors.Is(err, contract.ErrGone)
 }
 
 type outcomeKind int

@@ -10,6 +10,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // backlog has the messages that wait for their files, and in the same conversations those
@@ -104,7 +105,7 @@ func (b *backlog) publish(m *pendingMessage) bool {
 		}
 		removed := sdk.Delete(b.key(m))
 		_, err := b.kernel.Commit(b.ctx, m.effect(), removed)
-		if isPermanent(err) {
+		if sdk.IsPermanent(err) {
 			b.log.Error("store a message; skipping it", "message", m.Dedupe, "error", err)
 			_, err = b.kernel.Commit(b.ctx, removed)
 		}
@@ -117,7 +118,7 @@ func (b *backlog) publish(m *pendingMessage) bool {
 			forgetFiles([]*pendingMessage{m})
 		}
 		b.log.Warn("store a message; it is tried again", "message", m.Dedupe, "error", err)
-		if !pause(b.ctx, backoff(n)) {
+		if !pause.For(b.ctx, pause.Backoff(n)) {
 			return false
 		}
 	}
@@ -146,7 +147,7 @@ func (b *backlog) fetchPart(m *pendingMessage, i int) {
 			return
 		case b.ctx.Err() != nil:
 			return
-		case isKernels(err): // nothing is wrong at Discord
+		case sdk.IsTemporary(err): // nothing is wrong at Discord
 		case time.Since(began) > b.set.files.giveUp:
 			b.log.Warn("a file is given up", "message", m.Dedupe, "error", b.api.redact(err))
 			m.setFetched(i, unreadable(at, notReceived))
@@ -155,17 +156,12 @@ func (b *backlog) fetchPart(m *pendingMessage, i int) {
 		b.log.Info("download a file; it is tried again", "message", m.Dedupe, "error", b.api.redact(err))
 		kind, wait := classify(err)
 		if kind != limited {
-			wait = backoff(n)
+			wait = pause.Backoff(n)
 		}
-		if !pause(b.ctx, wait) {
+		if !pause.For(b.ctx, wait) {
 			return
 		}
 	}
-}
-
-// isKernels reports whether the kernel could not store a file for now.
-func isKernels(err error) bool {
-	return errors.Is(err, contract.ErrFull) || errors.Is(err, contract.ErrUnavailable) || errors.Is(err, contract.ErrGone)
 }
 
 // fetchNow downloads the files of new messages, as far as that takes little time. It

@@ -72,12 +72,3 @@ func isAboutFiles(err error) bool {
 	return errors.As(err, &unread) || hasCode(err, codeFileTooLarge) ||
 		errors.As(err, &answer) && answer.status == http.StatusRequestEntityTooLarge
 }
-
-// backoff returns the pause after the nth failure, n from 1.
-func backoff(n int) time.Duration {
-	const first, most = 200 * time.Millisecond, 15 * time.Second
-	if n > 8 {
-		return most
-	}
-	return min(first<<(n-1), most)
-}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
+
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // Operations of the gateway.
@@ -191,7 +193,7 @@ func (c *connection) close() {
 // beat sends a heartbeat in each interval, the first one after a part of it.
 func (c *connection) beat(ctx context.Context, fail context.CancelCauseFunc, interval time.Duration) {
 	wait := time.Duration(rand.Int64N(int64(interval))) //nolint:gosec // spreads load
-	for pause(ctx, wait) {
+	for pause.For(ctx, wait) {
 		if !c.acked.Swap(false) {
 			fail(errZombie)
 			return

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 const (
@@ -42,9 +44,9 @@ func (s *session) catchUpWith(ctx context.Context, place *place, after string) e
 				return nil
 			case kind != limited:
 				failures++
-				wait = backoff(failures)
+				wait = pause.Backoff(failures)
 			}
-			if !pause(ctx, wait) {
+			if !pause.For(ctx, wait) {
 				return ctx.Err()
 			}
 			continue

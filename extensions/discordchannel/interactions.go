@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // Kinds of answers to an interaction.
@@ -187,9 +188,9 @@ func (s *session) removeButtonsOf(ctx context.Context, key string, p press) {
 		}
 		s.log.Info("remove the buttons of a message; it is tried again", "error", s.api.redact(err))
 		if kind != limited {
-			wait = backoff(n)
+			wait = pause.Backoff(n)
 		}
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return
 		}
 	}

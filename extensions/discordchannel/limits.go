@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 const (
@@ -183,7 +185,7 @@ func (l *limits) enter(ctx context.Context, r route, spare bool) (leave func(rat
 		}
 		freed := l.freed
 		l.mu.Unlock()
-		ended := sleep(ctx, min(wait, deadline.Sub(now)), freed)
+		ended := !pause.Until(ctx, min(wait, deadline.Sub(now)), freed)
 		l.mu.Lock()
 		if ended {
 			return nil, &callError{err: ctx.Err()}
@@ -236,25 +238,4 @@ func (l *limits) leave(r route, s *limit, told rateInfo) {
 		close(l.freed)
 		l.freed = nil
 	}
-}
-
-// pause waits, and reports false if ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	return !sleep(ctx, d, nil)
-}
-
-// sleep waits for a time or for moved, and reports whether ctx has ended.
-func sleep(ctx context.Context, d time.Duration, moved <-chan struct{}) (ended bool) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-moved:
-	case <-ctx.Done():
-		return true
-	}
-	return false
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/words"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // Discord's limits of slash commands.
@@ -82,7 +83,7 @@ func (m *menu) update(ctx context.Context, application string) {
 		} else if next, version := menuOf(commands); version != shown && m.set(ctx, application, next) {
 			shown = version
 		}
-		if !pause(ctx, m.activation.set.menuInterval) {
+		if !pause.For(ctx, m.activation.set.menuInterval) {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // place is a channel in which somebody talked to the assistant. It is stored, because
@@ -209,10 +210,10 @@ func (p *places) fetch(ctx context.Context, id string) (*guildChannel, error) {
 			return nil, err
 		case limited:
 		default:
-			after = backoff(n)
+			after = pause.Backoff(n)
 		}
 		p.log.Debug("look up a channel", "channel", id, "error", p.api.redact(err))
-		if !pause(ctx, after) {
+		if !pause.For(ctx, after) {
 			return nil, ctx.Err()
 		}
 	}

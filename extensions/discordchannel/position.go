@@ -9,6 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // position is the stored place in the events: a session and the number of its last event
@@ -40,11 +41,6 @@ func timeOf(id string) time.Time {
 	return time.UnixMilli(n>>22 + discordEpoch)
 }
 
-// isPermanent reports whether a retry would fail again.
-func isPermanent(err error) bool {
-	return errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge)
-}
-
 // load reads what is stored, with retries; false: ctx has ended.
 func (s *session) load(ctx context.Context, read func(context.Context) error) bool {
 	for n := 1; ; n++ {
@@ -56,7 +52,7 @@ func (s *session) load(ctx context.Context, read func(context.Context) error) bo
 			return false
 		}
 		s.kernel.SetReadiness(sdk.Offline, words.Sprintf("read the position in the bot's messages: %s", err))
-		if !pause(ctx, backoff(n)) {
+		if !pause.For(ctx, pause.Backoff(n)) {
 			return false
 		}
 	}
@@ -90,7 +86,7 @@ func (s *session) commit(ctx context.Context, next position, effects func() sdk.
 			}
 			s.position, s.stored, s.version = next, next, results[len(results)-1].GetVersion()
 			return nil
-		case ctx.Err() != nil || isPermanent(err) || errors.Is(err, contract.ErrNotFound):
+		case ctx.Err() != nil || sdk.IsPermanent(err) || errors.Is(err, contract.ErrNotFound):
 			return err
 		case errors.Is(err, contract.ErrConflict):
 			// Only the version is of interest: this process has the session.
@@ -102,7 +98,7 @@ func (s *session) commit(ctx context.Context, next position, effects func() sdk.
 		}
 		s.log.Warn("store messages; Discord keeps them until they are stored", "error", err)
 		s.kernel.SetReadiness(sdk.Degraded, words.Sprintf("new messages cannot be stored and wait at Discord: %s", err))
-		if !pause(ctx, backoff(n)) {
+		if !pause.For(ctx, pause.Backoff(n)) {
 			return err
 		}
 	}

@@ -44,7 +44,7 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 		return sdk.Receipt{}, err
 	}
 	a.typing.Hide(to)
-	files, m := withoutFiles(m)
+	files, m := m.SplitFiles()
 	if shown.Channel != string(to) {
 		shown = draftRecord{}
 	}

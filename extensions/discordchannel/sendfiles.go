@@ -1,7 +1,6 @@
 package discordchannel
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,22 +21,6 @@ const (
 	maxUpload     = 10 << 20 // bytes of all files of a request
 	uploadTimeout = 5 * time.Minute
 )
-
-// withoutFiles returns the attachments that have files, and the message with the others
-// in its text.
-func withoutFiles(m sdk.Message) ([]contract.Attachment, sdk.Message) {
-	var files []contract.Attachment
-	for _, a := range m.Attachments {
-		if a.Blob != "" {
-			files = append(files, a)
-			continue
-		}
-		m.Text = strings.TrimSpace(m.Text + "\n" + cmp.Or(a.Name, a.Reference()))
-		m.Unmarked = strings.TrimSpace(m.Unmarked + "\n" + cmp.Or(a.Name, a.Reference()))
-	}
-	m.Attachments = nil
-	return files, m
-}
 
 // step is one request of a message with files.
 type step struct {

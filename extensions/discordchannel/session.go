@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 const portal = "https://discord.com/developers/applications"
@@ -92,7 +93,7 @@ func (a *activation) run(ctx context.Context) {
 			failures = 0
 		}
 		failures++
-		if !pause(ctx, s.ended(err, failures)) {
+		if !pause.For(ctx, s.ended(err, failures)) {
 			return
 		}
 	}
@@ -105,7 +106,7 @@ func (a *activation) identity(ctx context.Context) (*user, bool) {
 		if err == nil {
 			return me, true
 		}
-		if ctx.Err() != nil || !pause(ctx, a.report(err, n)) {
+		if ctx.Err() != nil || !pause.For(ctx, a.report(err, n)) {
 			return nil, false
 		}
 	}
@@ -127,7 +128,7 @@ func (a *activation) report(err error, n int) time.Duration {
 		a.log.Info("Discord does not answer", "error", a.api.redact(err))
 	}
 	a.kernel.SetReadiness(sdk.Offline, words.Sprintf("no connection to %s: %s", host(a.set.url), a.api.redact(err)))
-	return backoff(n)
+	return pause.Backoff(n)
 }
 
 func host(base string) string {
@@ -345,11 +346,11 @@ func (s *session) store(ctx context.Context, reports []*pendingMessage, next pos
 	}
 	s.backlog.fetchNow(ctx, reports)
 	err := s.publish(ctx, reports, next)
-	if !isPermanent(err) {
+	if !sdk.IsPermanent(err) {
 		return err
 	}
 	for _, one := range reports { // one message can never be stored: store the others one by one
-		if err := s.publish(ctx, []*pendingMessage{one}, next); isPermanent(err) {
+		if err := s.publish(ctx, []*pendingMessage{one}, next); sdk.IsPermanent(err) {
 			s.log.Error("store a message; skipping it", "message", one.Dedupe, "error", err)
 		} else if err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/attachment"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // downloadsAtOnce bounds concurrent downloads.
@@ -143,7 +144,7 @@ func (b *backlog) publish(m *pendingMessage) bool {
 			return false
 		}
 		_, err := b.kernel.Commit(b.ctx, m.effect(), sdk.Delete(b.key(m)))
-		if isPermanent(err) {
+		if sdk.IsPermanent(err) {
 			b.log.Error("store a message; skipping it", "message", m.Dedupe, "error", err)
 			_, err = b.kernel.Commit(b.ctx, sdk.Delete(b.key(m)))
 		}
@@ -156,7 +157,7 @@ func (b *backlog) publish(m *pendingMessage) bool {
 			m.stored = nil
 		}
 		b.log.Warn("store a message; it is tried again", "message", m.Dedupe, "error", err)
-		if !pause(b.ctx, backoff(n)) {
+		if !pause.For(b.ctx, pause.Backoff(n)) {
 			return false
 		}
 	}
@@ -205,7 +206,7 @@ func (b *backlog) fetchFile(m *pendingMessage, f remoteFile) (contract.Attachmen
 		case isGone(err):
 			b.log.Warn("a file of a message cannot be downloaded", "error", b.api.redact(err))
 			return without(a, gone), true
-		case !isKernels(err) && time.Since(m.arrived) > b.set.times.giveUp:
+		case !sdk.IsTemporary(err) && time.Since(m.arrived) > b.set.times.giveUp:
 			b.log.Warn("a file of a message was not downloaded", "message", m.Dedupe, "error", b.api.redact(err))
 			return without(a, notReceived), true
 		case errors.Is(err, errNoAccess):
@@ -214,9 +215,9 @@ func (b *backlog) fetchFile(m *pendingMessage, f remoteFile) (contract.Attachmen
 		}
 		b.log.Debug("download a file; it is tried again", "message", m.Dedupe, "error", b.api.redact(err))
 		if kind != limited {
-			wait = backoff(n)
+			wait = pause.Backoff(n)
 		}
-		if !pause(b.ctx, wait) {
+		if !pause.For(b.ctx, wait) {
 			return a, false
 		}
 	}
@@ -240,11 +241,6 @@ func isGone(err error) bool {
 		return true
 	}
 	return false
-}
-
-// isKernels reports whether the kernel could not store a file for now.
-func isKernels(err error) bool {
-	return errors.Is(err, contract.ErrFull) || errors.Is(err, contract.ErrUnavailable) || errors.Is(err, contract.ErrGone)
 }
 
 // fetch downloads and stores the file of an attachment.

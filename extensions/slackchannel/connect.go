@@ -10,6 +10,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 var (
@@ -39,7 +40,7 @@ func (a *activation) run(ctx context.Context) {
 			break
 		}
 		a.kernel.SetReadiness(sdk.Offline, words.Sprintf("read what was stored: %s", err))
-		if !pause(ctx, backoff(n)) {
+		if !pause.For(ctx, pause.Backoff(n)) {
 			return
 		}
 	}
@@ -55,7 +56,7 @@ func (a *activation) identify(ctx context.Context) (*slack.AuthTestResponse, boo
 		if err == nil {
 			return me, true
 		}
-		if ctx.Err() != nil || !pause(ctx, a.report(err, badBotToken, n)) {
+		if ctx.Err() != nil || !pause.For(ctx, a.report(err, badBotToken, n)) {
 			return nil, false
 		}
 	}
@@ -90,7 +91,7 @@ func (a *activation) report(err error, unknownToken string, n int) time.Duration
 		a.log.Info("Slack does not answer", "error", a.api.redact(err))
 	}
 	a.kernel.SetReadiness(sdk.Offline, words.Sprintf("no connection to %s: %s", host(a.set.url), a.api.redact(err)))
-	return backoff(n)
+	return pause.Backoff(n)
 }
 
 // connect keeps a connection open until ctx ends. When Slack announces the end of one,
@@ -103,7 +104,7 @@ func (a *activation) connect(ctx context.Context, r *receiver, until time.Time) 
 		s, err := a.openSocket(ctx)
 		if err != nil {
 			failures++
-			if ctx.Err() != nil || !pause(ctx, a.report(err, badAppToken, failures)) {
+			if ctx.Err() != nil || !pause.For(ctx, a.report(err, badAppToken, failures)) {
 				return
 			}
 			continue
@@ -131,7 +132,7 @@ func (a *activation) connect(ctx context.Context, r *receiver, until time.Time) 
 		if s.err != nil {
 			a.log.Info("the connection to Slack ended; connecting again", "error", a.api.redact(s.err))
 		}
-		if time.Since(opened) < time.Second && !pause(ctx, time.Second) { // it would go round in circles
+		if time.Since(opened) < time.Second && !pause.For(ctx, time.Second) { // it would go round in circles
 			return
 		}
 	}
@@ -149,7 +150,7 @@ func (a *activation) tokenRefused(err error) {
 // extension.
 func (a *activation) awaitToken(ctx context.Context, err error) bool {
 	for n := 1; err != nil; n++ {
-		if !pause(ctx, a.report(err, badBotToken, n)) {
+		if !pause.For(ctx, a.report(err, badBotToken, n)) {
 			return false
 		}
 		_, err = a.whoAmI(ctx)

@@ -84,12 +84,3 @@ func classify(err error) (kind failureKind, after time.Duration) {
 	}
 	return refused, 0
 }
-
-// backoff returns the pause after the nth failure, n from 1.
-func backoff(n int) time.Duration {
-	const first, most = 200 * time.Millisecond, 15 * time.Second
-	if n > 8 {
-		return most
-	}
-	return min(first<<(n-1), most)
-}

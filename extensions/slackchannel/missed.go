@@ -15,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // While nothing is connected, Slack sends an event again for six minutes, and drops it.
@@ -235,7 +236,7 @@ func (r *receiver) ask(ctx context.Context, method string, q url.Values, into an
 		case kind == refused, kind == malformed:
 			return err
 		}
-		if !pause(ctx, max(after, backoff(n))) {
+		if !pause.For(ctx, max(after, pause.Backoff(n))) {
 			return ctx.Err()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 const (
@@ -131,7 +132,7 @@ func (p *pacer) enter(ctx context.Context, m method, channel string) error {
 		b.AllowN(now, 1) // drafts count it
 	}
 	p.mu.Unlock()
-	if !pause(ctx, wait) {
+	if !pause.For(ctx, wait) {
 		return sdk.Retry(time.Second, context.Cause(ctx))
 	}
 	return nil

@@ -2,17 +2,16 @@ package slackchannel
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
 
-	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // maxBatch bounds the envelopes of one commit.
@@ -115,19 +114,14 @@ func (r *receiver) accept(ctx context.Context, batch []envelope) {
 // storeAll stores a batch, without what can never be stored, and returns the results of
 // the last commit. An error means that ctx has ended.
 func (r *receiver) storeAll(ctx context.Context, all []received) (results []*busv1.EffectResult, err error) {
-	if results, err = r.store(ctx, all); isPermanent(err) {
+	if results, err = r.store(ctx, all); sdk.IsPermanent(err) {
 		for i := range all { // store the others one by one
-			if results, err = r.store(ctx, all[i:i+1]); isPermanent(err) {
+			if results, err = r.store(ctx, all[i:i+1]); sdk.IsPermanent(err) {
 				r.log.Error("store a message; skipping it", "envelope", all[i].ID, "error", err)
 			}
 		}
 	}
 	return results, ctx.Err()
-}
-
-// isPermanent reports whether a retry would fail again.
-func isPermanent(err error) bool {
-	return errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge)
 }
 
 // store commits a batch. What has files to download, and what follows it in its
@@ -163,13 +157,13 @@ func (r *receiver) store(ctx context.Context, batch []received) ([]*busv1.Effect
 			r.backlog.add(waiting)
 			return results, nil
 		}
-		if ctx.Err() != nil || isPermanent(err) {
+		if ctx.Err() != nil || sdk.IsPermanent(err) {
 			return nil, err
 		}
 		r.log.Warn("store messages; Slack sends them again until they are stored", "error", err)
 		r.failing.Store(true)
 		r.kernel.SetReadiness(sdk.Degraded, words.Sprintf("new messages cannot be stored and wait at Slack: %s", err))
-		if !pause(ctx, backoff(n)) {
+		if !pause.For(ctx, pause.Backoff(n)) {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // serverRetry is the pause after a problem of Slack.
@@ -34,7 +35,7 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 	if err != nil {
 		return sdk.Receipt{}, err
 	}
-	files, m := withoutFiles(m)
+	files, m := m.SplitFiles()
 	var r sdk.Receipt
 	switch {
 	case len(files) > 0:
@@ -204,7 +205,7 @@ func (a *activation) find(ctx context.Context, to target, m sdk.Message) (ts str
 		return "", false
 	}
 	for i := range 2 {
-		if i > 0 && !pause(ctx, a.set.times.settle) {
+		if i > 0 && !pause.For(ctx, a.set.times.settle) {
 			return "", false
 		}
 		ts, all, err := a.search(ctx, to, m)

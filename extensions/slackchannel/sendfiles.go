@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/attachment"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 const (
@@ -23,22 +24,6 @@ const (
 	// maxUpload bounds the files that are shared at once.
 	maxUpload = 10
 )
-
-// withoutFiles returns the attachments that have files, and the message with the others
-// in its text.
-func withoutFiles(m sdk.Message) ([]contract.Attachment, sdk.Message) {
-	var files []contract.Attachment
-	for _, a := range m.Attachments {
-		if a.Blob != "" {
-			files = append(files, a)
-			continue
-		}
-		m.Text = strings.TrimSpace(m.Text + "\n" + cmp.Or(a.Name, a.Reference()))
-		m.Unmarked = strings.TrimSpace(m.Unmarked + "\n" + cmp.Or(a.Name, a.Reference()))
-	}
-	m.Attachments = nil
-	return files, m
-}
 
 // fileName returns the name of a file that Slack shows.
 func fileName(a contract.Attachment) string {
@@ -259,7 +244,7 @@ func (a *activation) share(ctx context.Context, to target, files []contract.Atta
 // say so.
 func (a *activation) isShared(ctx context.Context, to target, id string) (bool, error) {
 	for i := range 2 {
-		if i > 0 && !pause(ctx, a.set.times.settle) {
+		if i > 0 && !pause.For(ctx, a.set.times.settle) {
 			return false, sdk.Retry(time.Second, context.Cause(ctx))
 		}
 		call, cancel := context.WithTimeout(ctx, callTimeout)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 const (
@@ -138,7 +139,7 @@ func (b *backlog) deliver(l *line) {
 		next, wait := l.next(b.set.files.albumQuiet)
 		b.mu.Unlock()
 		if wait > 0 {
-			if sleep(b.ctx, wait, l.moved) {
+			if !pause.Until(b.ctx, wait, l.moved) {
 				return
 			}
 			continue
@@ -184,7 +185,7 @@ func (b *backlog) publish(parts []*pendingMessage) bool {
 			removed = append(removed, sdk.Delete(b.key(m)))
 		}
 		_, err := b.kernel.Commit(b.ctx, append(effects, removed...)...)
-		if isPermanent(err) {
+		if sdk.IsPermanent(err) {
 			b.log.Error("store a message; skipping it", "message", parts[0].Dedupe, "error", err)
 			_, err = b.kernel.Commit(b.ctx, removed...)
 		}
@@ -197,7 +198,7 @@ func (b *backlog) publish(parts []*pendingMessage) bool {
 			forget(parts)
 		}
 		b.log.Warn("store a message; it is tried again", "message", parts[0].Dedupe, "error", err)
-		if !pause(b.ctx, backoff(n)) {
+		if !pause.For(b.ctx, pause.Backoff(n)) {
 			return false
 		}
 	}
@@ -230,7 +231,7 @@ func (b *backlog) fetchPart(m *pendingMessage) {
 			at = unreadable(at, gone)
 			m.stored = &at
 			return
-		case !isKernels(err) && time.Since(m.arrived) > b.set.files.giveUp:
+		case !sdk.IsTemporary(err) && time.Since(m.arrived) > b.set.files.giveUp:
 			b.log.Warn("a file of a message was not downloaded", "message", m.Dedupe, "error", b.api.redact(err))
 			at = unreadable(at, notReceived)
 			m.stored = &at
@@ -239,17 +240,12 @@ func (b *backlog) fetchPart(m *pendingMessage) {
 		b.log.Debug("download a file; it is tried again", "message", m.Dedupe, "error", b.api.redact(err))
 		kind, wait := classify(err)
 		if kind != limited {
-			wait = backoff(n)
+			wait = pause.Backoff(n)
 		}
-		if !pause(b.ctx, wait) {
+		if !pause.For(b.ctx, wait) {
 			return
 		}
 	}
-}
-
-// isKernels reports whether the kernel could not store a file for now.
-func isKernels(err error) bool {
-	return errors.Is(err, contract.ErrFull) || errors.Is(err, contract.ErrUnavailable) || errors.Is(err, contract.ErrGone)
 }
 
 // fetchNow downloads the files of new messages, as far as that takes little time. It

@@ -14,6 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // cursor is the stored position: the id of the next update, and the time it was set.
@@ -100,7 +101,7 @@ func (p *poller) load(ctx context.Context, read func(context.Context) error) boo
 			return false
 		}
 		p.kernel.SetReadiness(sdk.Offline, words.Sprintf("read the position in the bot's messages: %s", err))
-		if !pause(ctx, backoff(n)) {
+		if !pause.For(ctx, pause.Backoff(n)) {
 			return false
 		}
 	}
@@ -209,7 +210,7 @@ func (p *poller) accept(ctx context.Context, updates []json.RawMessage, offset i
 	if p.cursor.shouldHold(batch, time.Now()) {
 		err = p.store(ctx, batch, offset, true)
 	}
-	if isPermanent(err) {
+	if sdk.IsPermanent(err) {
 		p.backlog.fetchNow(ctx, batch)
 		err = p.store(ctx, batch, offset, false)
 	}
@@ -219,13 +220,13 @@ func (p *poller) accept(ctx context.Context, updates []json.RawMessage, offset i
 		}
 		err = p.store(ctx, batch, offset, false)
 	}
-	if !isPermanent(err) {
+	if !sdk.IsPermanent(err) {
 		return
 	}
 	// One update can never be stored: store the others one by one.
 	p.release(ctx)
 	for _, one := range batch {
-		if err := p.store(ctx, []update{one}, offset, false); isPermanent(err) {
+		if err := p.store(ctx, []update{one}, offset, false); sdk.IsPermanent(err) {
 			p.log.Error("store a message; skipping it", "update", one.id, "error", err)
 			_ = p.store(ctx, []update{{id: one.id}}, offset, false)
 		}
@@ -267,20 +268,15 @@ func (p *poller) release(ctx context.Context) {
 			return effectsOf(p.cursor.Held[:n]), next
 		})
 	}
-	if err := first(maxHeld, false); !isPermanent(err) {
+	if err := first(maxHeld, false); !sdk.IsPermanent(err) {
 		return
 	}
 	for len(p.cursor.Held) > 0 && ctx.Err() == nil {
-		if err := first(1, false); isPermanent(err) {
+		if err := first(1, false); sdk.IsPermanent(err) {
 			p.log.Error("store a message; skipping it", "message", p.cursor.Held[0].Dedupe, "error", err)
 			_ = first(1, true)
 		}
 	}
-}
-
-// isPermanent reports whether a retry would fail again.
-func isPermanent(err error) bool {
-	return errors.Is(err, contract.ErrInvalid) || errors.Is(err, contract.ErrTooLarge)
 }
 
 // store commits a batch with the cursor after it: held, or published after all held
@@ -347,7 +343,7 @@ func (p *poller) commit(ctx context.Context, change func() (sdk.Effects, cursor)
 			p.cursor, p.version = next, results[len(results)-1].GetVersion()
 			p.backlog.pause(len(next.Held) > 0)
 			return nil
-		case ctx.Err() != nil || isPermanent(err) || errors.Is(err, contract.ErrNotFound):
+		case ctx.Err() != nil || sdk.IsPermanent(err) || errors.Is(err, contract.ErrNotFound):
 			return err
 		case errors.Is(err, contract.ErrConflict):
 			if p.load(ctx, p.read) {
@@ -357,7 +353,7 @@ func (p *poller) commit(ctx context.Context, change func() (sdk.Effects, cursor)
 		}
 		p.log.Warn("store messages; Telegram keeps them until they are stored", "error", err)
 		p.kernel.SetReadiness(sdk.Degraded, words.Sprintf("new messages cannot be stored and wait at Telegram: %s", err))
-		if !pause(ctx, backoff(n)) {
+		if !pause.For(ctx, pause.Backoff(n)) {
 			return err
 		}
 	}

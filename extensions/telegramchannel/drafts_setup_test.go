@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 	"github.com/switchboard-run/switchboard/sdk/typing"
 )
 
@@ -49,14 +50,14 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	latency := w.latency
 	w.mu.Unlock()
-	if !pause(r.Context(), latency()) {
+	if !pause.For(r.Context(), latency()) {
 		return nil, r.Context().Err()
 	}
 	arrived := httptest.NewRequestWithContext(r.Context(), r.Method, r.URL.String(), strings.NewReader(string(body)))
 	arrived.Header = r.Header
 	answer := httptest.NewRecorder()
 	w.server.ServeHTTP(answer, arrived)
-	if !pause(r.Context(), latency()) {
+	if !pause.For(r.Context(), latency()) {
 		return nil, r.Context().Err()
 	}
 	w.mu.Lock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/words"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // Telegram's limits of a menu.
@@ -33,7 +34,7 @@ func (a *activation) updateMenu(ctx context.Context) {
 				shown[language] = next
 			}
 		}
-		if !pause(ctx, a.set.menuInterval) {
+		if !pause.For(ctx, a.set.menuInterval) {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 const (
@@ -141,7 +142,7 @@ func (p *pacer) enter(ctx context.Context, chat int64) (leave func(), err error)
 		}
 		moved := p.freed
 		p.mu.Unlock()
-		ended := sleep(ctx, wait, moved)
+		ended := !pause.Until(ctx, wait, moved)
 		p.mu.Lock()
 		if ended {
 			return nil, sdk.Retry(time.Second, ctx.Err())
@@ -172,17 +173,4 @@ func (p *pacer) delay(c *chatPace, me *waiter, now time.Time) (wait time.Duratio
 
 func removeWaiter(line []*waiter, me *waiter) []*waiter {
 	return slices.DeleteFunc(line, func(w *waiter) bool { return w == me })
-}
-
-// sleep waits for a time or for moved, and reports whether ctx has ended.
-func sleep(ctx context.Context, d time.Duration, moved <-chan struct{}) (ended bool) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-moved:
-	case <-ctx.Done():
-		return true
-	}
-	return false
 }

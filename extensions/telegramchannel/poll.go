@@ -13,6 +13,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 var (
@@ -67,7 +68,7 @@ func (a *activation) connect(ctx context.Context) (*models.User, bool) {
 		if ctx.Err() != nil {
 			return nil, false
 		}
-		if !pause(ctx, a.report(err, n)) {
+		if !pause.For(ctx, a.report(err, n)) {
 			return nil, false
 		}
 	}
@@ -90,7 +91,7 @@ func (a *activation) report(err error, n int) time.Duration {
 		a.log.Info("Telegram does not answer", "error", a.api.redact(err))
 	}
 	a.kernel.SetReadiness(sdk.Offline, words.Sprintf("no connection to %s: %s", host(a.set.url), a.api.redact(err)))
-	return backoff(n)
+	return pause.Backoff(n)
 }
 
 func host(base string) string {
@@ -142,7 +143,7 @@ func (p *poller) poll(ctx context.Context) {
 		if kind, _ := classify(err); kind == conflicting {
 			conflicts++
 			failures = 0
-			if !pause(ctx, p.handleConflict(ctx, err, conflicts)) {
+			if !pause.For(ctx, p.handleConflict(ctx, err, conflicts)) {
 				return
 			}
 			continue
@@ -151,7 +152,7 @@ func (p *poller) poll(ctx context.Context) {
 		if failures++; failures == 1 {
 			continue
 		}
-		if !pause(ctx, p.report(err, failures-1)) {
+		if !pause.For(ctx, p.report(err, failures-1)) {
 			return
 		}
 	}
@@ -176,5 +177,5 @@ func (p *poller) handleConflict(ctx context.Context, err error, n int) time.Dura
 		p.kernel.SetReadiness(sdk.Degraded, text)
 		return p.set.conflictPause
 	}
-	return backoff(n)
+	return pause.Backoff(n)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/markdown"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // press is a pressed button: a callback query and the message with the button. It is
@@ -74,7 +75,7 @@ func (p *poller) pressed(ctx context.Context, b *press) {
 				p.log.Warn("forget a pressed button", "error", err)
 			}
 			return
-		case !pause(ctx, max(again, backoff(n))):
+		case !pause.For(ctx, max(again, pause.Backoff(n))):
 			return
 		}
 	}

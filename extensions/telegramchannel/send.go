@@ -43,7 +43,7 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 	if err != nil {
 		return sdk.Receipt{}, err
 	}
-	files, m := withoutFiles(m)
+	files, m := m.SplitFiles()
 	hasDraft := shown.Message != 0 && shown.Chat == to.chat
 	text := func() (sdk.Receipt, error) {
 		if hasDraft {

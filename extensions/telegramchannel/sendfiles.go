@@ -105,22 +105,6 @@ func fileName(a contract.Attachment) string {
 	return cmp.Or(a.Kind, "file") + end
 }
 
-// withoutFiles returns the attachments that have files, and the message with the others
-// in its text.
-func withoutFiles(m sdk.Message) ([]contract.Attachment, sdk.Message) {
-	var files []contract.Attachment
-	for _, a := range m.Attachments {
-		if a.Blob != "" {
-			files = append(files, a)
-			continue
-		}
-		m.Text = strings.TrimSpace(m.Text + "\n" + cmp.Or(a.Name, a.Reference()))
-		m.Unmarked = strings.TrimSpace(m.Unmarked + "\n" + cmp.Or(a.Name, a.Reference()))
-	}
-	m.Attachments = nil
-	return files, m
-}
-
 // sendFiles sends a message with files, in several requests if need be. How many of them
 // Telegram has accepted is stored, so that none is repeated that was answered.
 func (a *activation) sendFiles(ctx context.Context, to target, m sdk.Message, files []contract.Attachment,

@@ -56,7 +56,6 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -177,20 +176,5 @@ func (c *channel) stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return errors.New("stop Telegram channel: polling has not ended in time")
-	}
-}
-
-// pause waits, and reports false if ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -2,14 +2,11 @@ package markup
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	extast "github.com/yuin/goldmark/extension/ast"
-)
 
-// A phone shows about this many monospace characters on a line; a wider table becomes
-// a list.
-const phoneWidth = 42
+	"github.com/switchboard-run/switchboard/sdk/table"
+)
 
 // table replaces a table.
 func (e *edits) table(t *extast.Table) {
@@ -34,58 +31,23 @@ func (e *edits) table(t *extast.Table) {
 		strings.HasPrefix(strings.TrimSpace(string(e.source[from:to])), ">") {
 		return
 	}
-	widths, total := make([]int, len(rows[0])), 3*(len(rows[0])-1)
-	for _, cells := range rows {
-		for j := range min(len(cells), len(widths)) {
-			widths[j] = max(widths[j], utf8.RuneCountInString(bare(cells[j])))
+	bared := make([][]string, len(rows))
+	for i, cells := range rows {
+		for _, cell := range cells {
+			bared[i] = append(bared[i], bare(cell))
 		}
 	}
-	for _, n := range widths {
-		total += n
-	}
-	if total > phoneWidth && len(rows) > 1 {
+	text, fits := table.Align(bared, t.Alignments)
+	if !fits {
 		e.replace(from, to, asList(rows))
 		return
 	}
-	e.replace(from, to, "```\n"+align(rows, widths, t.Alignments)+"\n```")
+	e.replace(from, to, "```\n"+text+"\n```")
 }
 
 // bare returns a cell without the marks of formats, which code would show.
 func bare(cell string) string {
 	return strings.NewReplacer("**", "", "__", "", "~~", "", "`", "", `\|`, "|", "||", "| |").Replace(cell)
-}
-
-func align(rows [][]string, widths []int, alignments []extast.Alignment) string {
-	var b strings.Builder
-	for i, cells := range rows {
-		var line strings.Builder
-		for j, width := range widths {
-			cell := ""
-			if j < len(cells) {
-				cell = bare(cells[j])
-			}
-			if j > 0 {
-				line.WriteString(" | ")
-			}
-			pad := strings.Repeat(" ", width-utf8.RuneCountInString(cell))
-			if j < len(alignments) && alignments[j] == extast.AlignRight {
-				line.WriteString(pad + cell)
-			} else {
-				line.WriteString(cell + pad)
-			}
-		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-		if i == 0 {
-			for j, n := range widths {
-				if j > 0 {
-					b.WriteString("-+-")
-				}
-				b.WriteString(strings.Repeat("-", n))
-			}
-			b.WriteString("\n")
-		}
-	}
-	return strings.TrimRight(b.String(), "\n")
 }
 
 // asList writes each row as its first cell and, below it, the other cells with their

@@ -2,16 +2,13 @@ package markup
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-telegram/bot/models"
 	"github.com/yuin/goldmark/ast"
 	extast "github.com/yuin/goldmark/extension/ast"
-)
 
-// A phone shows about this many monospace characters on a line; a wider table becomes
-// a list.
-const phoneWidth = 42
+	"github.com/switchboard-run/switchboard/sdk/table"
+)
 
 func (w *writer) table(t *extast.Table) {
 	var rows [][]ast.Node
@@ -26,23 +23,17 @@ func (w *writer) table(t *extast.Table) {
 		return
 	}
 	grid := make([][]string, len(rows))
-	width := make([]int, len(rows[0]))
 	for i, cells := range rows {
-		grid[i] = make([]string, len(width))
-		for j := range min(len(cells), len(width)) {
-			grid[i][j] = w.cellText(cells[j])
-			width[j] = max(width[j], utf8.RuneCountInString(grid[i][j]))
+		for _, cell := range cells {
+			grid[i] = append(grid[i], w.cellText(cell))
 		}
 	}
-	total := 3 * (len(width) - 1)
-	for _, n := range width {
-		total += n
-	}
-	if total > phoneWidth && len(rows) > 1 {
+	text, fits := table.Align(grid, t.Alignments)
+	if !fits {
 		w.tableAsList(rows)
 		return
 	}
-	w.pre(align(grid, width, t.Alignments), "")
+	w.pre(text, "")
 }
 
 // cellText returns a cell without formats, on one line.
@@ -50,35 +41,6 @@ func (w *writer) cellText(cell ast.Node) string {
 	inner := &writer{source: w.source}
 	inner.inlines(cell)
 	return strings.TrimSpace(strings.ReplaceAll(inner.buf.String(), "\n", " "))
-}
-
-func align(grid [][]string, width []int, alignments []extast.Alignment) string {
-	var b strings.Builder
-	for i, cells := range grid {
-		var line strings.Builder
-		for j, cell := range cells {
-			if j > 0 {
-				line.WriteString(" | ")
-			}
-			pad := strings.Repeat(" ", width[j]-utf8.RuneCountInString(cell))
-			if j < len(alignments) && alignments[j] == extast.AlignRight {
-				line.WriteString(pad + cell)
-			} else {
-				line.WriteString(cell + pad)
-			}
-		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-		if i == 0 {
-			for j, n := range width {
-				if j > 0 {
-					b.WriteString("-+-")
-				}
-				b.WriteString(strings.Repeat("-", n))
-			}
-			b.WriteString("\n")
-		}
-	}
-	return strings.TrimRight(b.String(), "\n")
 }
 
 // tableAsList writes each row as its first cell and, below it, the other cells with
