@@ -1,35 +1,63 @@
 package contract
 
-import "github.com/switchboard-run/switchboard/contract/extensionv1"
+import (
+	"slices"
+
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+)
 
 // Principal is for whom something is done, and where it was asked for. The kernel
 // gives it with each call. An extension stores it with what people set up.
 type Principal struct {
-	Person       string `json:"person,omitempty"`       // opaque id; empty: no person
+	Person       string `json:"person,omitempty"`       // opaque id of the person's account; empty: no person
 	Conversation string `json:"conversation,omitempty"` // opaque handle; empty: none
 	Group        string `json:"group,omitempty"`        // opaque id of the group that reads it; empty: it is private
-	// Confined: only what was said or set in the group may be used and changed. The
-	// owner has not declared it a household group.
+	// Confined: only what was said or set in the group may be used and changed, because
+	// the owner has not declared it a household group; without a group, as for a guest,
+	// only what is the person's own.
 	Confined bool `json:"confined,omitempty"`
+	// Own: what is set up belongs to the person, not to the household.
+	Own bool `json:"own,omitempty"`
+	// Accounts are the ids of the person's other accounts. They are given with a call,
+	// and not stored: people link and unlink accounts.
+	Accounts []string `json:"-"`
 }
 
-// Sees reports whether a call for p may use and change what was set up by setBy. The
-// zero Principal is that of the household.
+// Sees reports whether a call for p may use and change what was set up by setBy: in a
+// group that is not the household's, what was set there; otherwise the person's own, and
+// the household's. The zero Principal is that of the owner's command line, which sees
+// everything.
 func (p Principal) Sees(setBy Principal) bool {
-	return !p.Confined || p.Group != "" && p.Group == setBy.Group
+	switch {
+	case p.Group != "" && p.Group == setBy.Group:
+		return true
+	case p.Confined && p.Group != "":
+		return false
+	case p.Confined || setBy.Own:
+		return p.Own && p.Is(setBy.Person) || p.isZero()
+	}
+	return true
 }
+
+// Is reports whether an id of an account is one of the person's.
+func (p Principal) Is(account string) bool {
+	return account != "" && (account == p.Person || slices.Contains(p.Accounts, account))
+}
+
+func (p Principal) isZero() bool { return p.Person == "" && p.Group == "" && !p.Confined && !p.Own }
 
 // Proto returns p as a message of the contract.
 func (p Principal) Proto() *extensionv1.Principal {
 	return &extensionv1.Principal{
-		Person: p.Person, Conversation: p.Conversation, Group: p.Group, Confined: p.Confined,
+		Person: p.Person, Conversation: p.Conversation, Group: p.Group, Confined: p.Confined, Own: p.Own,
+		Accounts: p.Accounts,
 	}
 }
 
-// PrincipalOf returns the Principal in a message of the contract; nil is that of the
-// household.
+// PrincipalOf returns the Principal in a message of the contract; nil is the zero one.
 func PrincipalOf(p *extensionv1.Principal) Principal {
 	return Principal{
 		Person: p.GetPerson(), Conversation: p.GetConversation(), Group: p.GetGroup(), Confined: p.GetConfined(),
+		Own: p.GetOwn(), Accounts: p.GetAccounts(),
 	}
 }

@@ -360,10 +360,11 @@ type ExtensionState struct {
 
 // PersonRevoked is the payload of system.person.revoked: a person may not talk to the
 // assistant any more. The kernel has ended what ran and waited for them. An extension
-// ends what it keeps for the person, the conversations and the sessions, and may publish PersonEnded as
-// <id>.ended, which the owner is shown.
+// ends what it keeps for the person, the conversations and the sessions, and may publish
+// PersonEnded as <id>.ended, which the owner is shown.
 type PersonRevoked struct {
-	Person        string   `json:"person"`                  // opaque id, as in Principal
+	Person        string   `json:"person"`                  // opaque id of the account, as in Principal
+	Removed       bool     `json:"removed,omitempty"`       // everything that is the person's own is deleted, too
 	Conversations []string `json:"conversations,omitempty"` // handles, which reach no one any more
 	Sessions      []string `json:"sessions,omitempty"`      // of these, and those made within them
 }

@@ -1111,12 +1111,15 @@ func (x *CallRequest) GetLanguage() string {
 // Principal is for whom something is done, and where it was asked for.
 type Principal struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
-	Person       string                 `protobuf:"bytes,1,opt,name=person,proto3" json:"person,omitempty"`             // opaque id; empty: no person
+	Person       string                 `protobuf:"bytes,1,opt,name=person,proto3" json:"person,omitempty"`             // opaque id of the person's account; empty: no person
 	Conversation string                 `protobuf:"bytes,2,opt,name=conversation,proto3" json:"conversation,omitempty"` // opaque handle; empty: none
 	Group        string                 `protobuf:"bytes,3,opt,name=group,proto3" json:"group,omitempty"`               // opaque id of the group whose members read it; empty: it is private
 	// Only what was said or set in the group may be used and changed: the owner has not
-	// declared it a household group.
-	Confined      bool `protobuf:"varint,4,opt,name=confined,proto3" json:"confined,omitempty"`
+	// declared it a household group. Without a group, as for a guest, only what is the
+	// person's own.
+	Confined      bool     `protobuf:"varint,4,opt,name=confined,proto3" json:"confined,omitempty"`
+	Own           bool     `protobuf:"varint,5,opt,name=own,proto3" json:"own,omitempty"`          // what is set up belongs to the person, not to the household
+	Accounts      []string `protobuf:"bytes,6,rep,name=accounts,proto3" json:"accounts,omitempty"` // the person's other accounts; do not store them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1177,6 +1180,20 @@ func (x *Principal) GetConfined() bool {
 		return x.Confined
 	}
 	return false
+}
+
+func (x *Principal) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
+}
+
+func (x *Principal) GetAccounts() []string {
+	if x != nil {
+		return x.Accounts
+	}
+	return nil
 }
 
 // CallResult is committed together with its effects and the result row.
@@ -1996,12 +2013,14 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06person\x18\x10 \x01(\tR\x06person\x12\x18\n" +
 	"\acommand\x18\x11 \x01(\tR\acommand\x12A\n" +
 	"\tprincipal\x18\x12 \x01(\v2#.switchboard.extension.v1.PrincipalR\tprincipal\x12\x1a\n" +
-	"\blanguage\x18\x13 \x01(\tR\blanguage\"y\n" +
+	"\blanguage\x18\x13 \x01(\tR\blanguage\"\xa7\x01\n" +
 	"\tPrincipal\x12\x16\n" +
 	"\x06person\x18\x01 \x01(\tR\x06person\x12\"\n" +
 	"\fconversation\x18\x02 \x01(\tR\fconversation\x12\x14\n" +
 	"\x05group\x18\x03 \x01(\tR\x05group\x12\x1a\n" +
-	"\bconfined\x18\x04 \x01(\bR\bconfined\"\xd5\x01\n" +
+	"\bconfined\x18\x04 \x01(\bR\bconfined\x12\x10\n" +
+	"\x03own\x18\x05 \x01(\bR\x03own\x12\x1a\n" +
+	"\baccounts\x18\x06 \x03(\tR\baccounts\"\xd5\x01\n" +
 	"\n" +
 	"CallResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func TestAGroupHasItsOwnSchedules(t *testing.T) {
 			if err := json.Unmarshal(e.GetPayload(), &task); err != nil {
 				t.Fatal(err)
 			}
-			if want := (contract.Principal{Person: "p1", Conversation: "handle-club", Group: "club", Confined: true}); task.Principal != want {
+			if want := (contract.Principal{Person: "p1", Conversation: "handle-club", Group: "club", Confined: true}); !reflect.DeepEqual(task.Principal, want) {
 				t.Errorf("job %d is for %+v", i, task.Principal)
 			}
 		}

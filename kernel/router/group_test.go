@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -105,7 +106,7 @@ func TestAGroupUsesOnlyWhatIsItsOwn(t *testing.T) {
 		other.Answers("")
 		w.Restart()
 		again = p.in("boris", "club", "", "after a restart")
-		if of := p.of(again); of != boris {
+		if of := p.of(again); !reflect.DeepEqual(of, boris) {
 			t.Errorf("after a restart: %+v, before %+v", of, boris)
 		}
 		again.Answers("")
