@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -23,11 +24,13 @@ import (
 
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/launch"
 	"github.com/switchboard-run/switchboard/home/limits"
 	"github.com/switchboard-run/switchboard/home/orphans"
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/store/blobfiles"
 	"github.com/switchboard-run/switchboard/store/sqlite"
@@ -60,12 +63,13 @@ type Options struct {
 type Installation struct {
 	Kernel *kernel.Kernel
 
-	options Options
-	log     hclog.Logger
-	logs    *logs
-	lock    *os.File
-	files   *files
-	keeper  *backup.Keeper
+	options  Options
+	log      hclog.Logger
+	logs     *logs
+	lock     *os.File
+	files    *files
+	keeper   *backup.Keeper
+	launcher *launch.Launcher
 
 	backupMu sync.Mutex // one backup at a time
 	planMu   sync.Mutex // one plan at a time
@@ -131,13 +135,31 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	if err != nil {
 		return nil, err
 	}
+	i.launcher, err = launch.New(launch.Options{
+		RunDir: filepath.Join(o.Home.RuntimeDir(), "x"), Output: i.logs.output, Processes: processes,
+		Log: i.log.Named("launch"),
+	})
+	if err != nil {
+		return nil, err
+	}
 	i.Kernel, err = kernel.Open(ctx, kernel.Options{
 		Store: store, Files: blobfiles.Dir(o.Home.Files()), RunDir: o.Home.RuntimeDir(),
 		Extensions: specs, Settings: i.files.settings(first),
-		Log: i.log, Output: i.logs.output, Processes: processes, Guard: limits.Guard,
+		Log: i.log, Launcher: i.launcher.Launch, Guard: guard(processes),
 		Admin: kernel.AdminOptions{Token: token, Installation: described{i}},
 	})
 	return i, withBackups(o.Home, err)
+}
+
+// guard checks limits, and now and then ends what running processes have left behind.
+func guard(processes *orphans.Processes) sandbox.Guard {
+	return func(pid int, l sandbox.Limits, disk bool) error {
+		err := limits.Guard(pid, l, disk)
+		if err == nil && disk && pid != 0 {
+			processes.Sweep(0)
+		}
+		return err
+	}
 }
 
 func (i *Installation) openStore() (journal.Store, error) {
@@ -172,6 +194,9 @@ func (i *Installation) Close() error {
 	var errs []error
 	if i.Kernel != nil {
 		errs = append(errs, i.Kernel.Close())
+	}
+	if i.launcher != nil {
+		i.launcher.Close()
 	}
 	if i.logs != nil {
 		errs = append(errs, i.logs.close())

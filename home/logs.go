@@ -12,8 +12,8 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/launch"
 	"github.com/switchboard-run/switchboard/home/output"
-	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 
 // Bounds of each log file.
@@ -57,7 +57,7 @@ func (l *logs) extension(id string) io.Writer {
 }
 
 // output takes what a process that serves extensions writes.
-func (l *logs) output(ids []string) supervisor.Output { return output.New(ids, l.extension) }
+func (l *logs) output(ids []string) launch.Output { return output.New(ids, l.extension) }
 
 func (l *logs) file(id string) string { return filepath.Join(l.dir, id+".log") }
 

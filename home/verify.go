@@ -12,8 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/launch"
 	"github.com/switchboard-run/switchboard/home/orphans"
 	"github.com/switchboard-run/switchboard/home/output"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
@@ -84,15 +87,17 @@ func (v *Verification) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("create a directory for its data: %w", err)
 	}
 	w := &observer{done: make(chan struct{})}
-	super, err := supervisor.New(supervisor.Options{
-		Observer: w, RunDir: filepath.Join(runDir, "x"), Processes: orphans.Unwatched{},
-		Output: func(ids []string) supervisor.Output {
+	launcher, err := launch.New(launch.Options{
+		RunDir: filepath.Join(runDir, "x"), Processes: orphans.Unwatched{}, Log: hclog.NewNullLogger(),
+		Output: func(ids []string) launch.Output {
 			return output.New(ids, func(string) io.Writer { return io.Discard })
 		},
 	})
 	if err != nil {
 		return err
 	}
+	defer launcher.Close()
+	super := supervisor.New(supervisor.Options{Observer: w, Launcher: launcher.Launch})
 	super.Begin(0)
 	spec, err := (&files{options: o}).spec(&plan{config: config.Default()}, &member{manifest: v.Manifest}, nil)
 	if err != nil {

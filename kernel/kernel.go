@@ -12,7 +12,7 @@
 //	tools       tool calls made once; the core tools
 //	models      which provider completes, and when
 //	spending    what completions cost, and may cost
-//	supervisor  processes
+//	supervisor  when processes start and end
 //	blobs       the files that come with messages
 //	sandbox     what a process may use
 //	host        the kernel's side of the contract
@@ -65,19 +65,15 @@ type Options struct {
 	Extensions []Spec // see Apply
 	Settings   Settings
 	Log        hclog.Logger // nil: nothing is logged
-	// Output returns what takes the output of a process that serves extensions; nil:
-	// nothing does.
-	Output func(ids []string) supervisor.Output
+	// Launcher starts the processes of extensions; nil: only those that are Go values run.
+	Launcher supervisor.Launcher
 	// Changed, if set, is called after each change of an extension's state or readiness.
 	// Calls for one extension never overlap. It must not call Apply.
 	Changed func(supervisor.Status)
 	// Guard looks at what extensions use of memory, processes and disk; nil: there
 	// are no limits.
 	Guard sandbox.Guard
-	// Processes starts the processes of extensions, and ends what they leave behind;
-	// nil: what leaves their process groups escapes.
-	Processes sandbox.Processes
-	Admin     AdminOptions
+	Admin AdminOptions
 }
 
 const (
@@ -180,14 +176,13 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 }
 
 // launch starts the processes of a plan.
-func (k *Kernel) launch(p *plan) (err error) {
-	k.super, err = supervisor.New(supervisor.Options{
-		Observer: observer{k}, Log: k.log.Named("supervisor"), RunDir: filepath.Join(k.options.RunDir, "x"),
-		Output: k.options.Output, Processes: k.options.Processes, Guard: k.options.Guard,
-	})
-	if err != nil {
-		return err
+func (k *Kernel) launch(p *plan) error {
+	if err := os.MkdirAll(k.options.RunDir, 0o700); err != nil {
+		return fmt.Errorf("create the runtime directory: %w", err)
 	}
+	k.super = supervisor.New(supervisor.Options{
+		Observer: observer{k}, Log: k.log.Named("supervisor"), Launcher: k.options.Launcher, Guard: k.options.Guard,
+	})
 	return k.super.Apply(k.processes(p))
 }
 

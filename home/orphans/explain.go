@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// Unwatched implements sandbox.Processes for a program that is not the parent of what its
+// Unwatched implements launch.Processes for a program that is not the parent of what its
 // descendants leave behind: that is not ended.
 type Unwatched struct{}
 
-// Start implements sandbox.Processes.
+// Start implements launch.Processes.
 func (Unwatched) Start(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return explain(cmd, err)
@@ -21,13 +21,13 @@ func (Unwatched) Start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// Sweep implements sandbox.Processes.
+// Sweep implements launch.Processes.
 func (Unwatched) Sweep(int) {}
 
-// KillMarked implements sandbox.Processes.
+// KillMarked implements launch.Processes.
 func (Unwatched) KillMarked(string) []int { return nil }
 
-// Stopped implements sandbox.Processes.
+// Stopped implements launch.Processes.
 func (Unwatched) Stopped(int) bool { return false }
 
 // explain adds the cause and the remedy to an error of starting a command.

@@ -16,7 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/internal/procfs"
 )
 
-// Processes implements sandbox.Processes.
+// Processes implements launch.Processes.
 type Processes struct {
 	mu  sync.Mutex // held while a process is being started
 	own map[int]bool
@@ -34,7 +34,7 @@ func New() (*Processes, error) {
 	return p, nil
 }
 
-// Start implements sandbox.Processes.
+// Start implements launch.Processes.
 func (p *Processes) Start(cmd *exec.Cmd) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +52,7 @@ const (
 	sweepPause = time.Millisecond
 )
 
-// Sweep implements sandbox.Processes. Nothing else waits for the orphans.
+// Sweep implements launch.Processes. Nothing else waits for the orphans.
 func (p *Processes) Sweep(ended int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *Processes) Sweep(ended int) {
 	}
 }
 
-// KillMarked implements sandbox.Processes.
+// KillMarked implements launch.Processes.
 func (p *Processes) KillMarked(mark string) (killed []int) {
 	for pid, environ := range procfs.Environments() {
 		if pid != os.Getpid() && strings.Contains(environ, mark) {
@@ -88,5 +88,5 @@ func (p *Processes) KillMarked(mark string) (killed []int) {
 	return killed
 }
 
-// Stopped implements sandbox.Processes.
+// Stopped implements launch.Processes.
 func (p *Processes) Stopped(pid int) bool { return procfs.Stopped(pid) }

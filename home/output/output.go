@@ -28,7 +28,7 @@ const (
 // Output is what one process writes, line by line: log lines in hclog's JSON
 // go unchanged to the log of the extension that they name, all others become such
 // lines. It keeps the last lines, which say why the process died. It implements
-// supervisor.Output.
+// launch.Output.
 //
 // Secrets of the process are redacted everywhere: in a URL of an error, at the end
 // of a panic.

@@ -19,10 +19,7 @@ import (
 // serviceOf serves a world.
 func serviceOf(w *kerneltest.World) *kernel.Service {
 	w.T.Helper()
-	super, err := supervisor.New(supervisor.Options{RunDir: w.T.TempDir(), Log: hclog.NewNullLogger()})
-	if err != nil {
-		w.T.Fatal(err)
-	}
+	super := supervisor.New(supervisor.Options{})
 	w.T.Cleanup(func() { _ = super.Stop(context.Background()) })
 	return &kernel.Service{
 		Installation: &house{},

@@ -29,16 +29,16 @@ const (
 
 // check calls a function at each interval until the process ends. An error of the
 // function kills it.
-func (s *Supervisor) check(proc *process, interval time.Duration, f func() error) {
+func (s *Supervisor) check(proc *Process, interval time.Duration, f func() error) {
 	ticks := time.Tick(interval)
 	for {
 		select {
-		case <-proc.ctx.Done():
+		case <-proc.Context.Done():
 			return
 		case <-ticks:
 		}
 		if err := f(); err != nil {
-			proc.kill("the process was killed: " + err.Error())
+			proc.Kill("the process was killed: " + err.Error())
 			return
 		}
 	}
@@ -46,14 +46,14 @@ func (s *Supervisor) check(proc *process, interval time.Duration, f func() error
 
 // probe asks the active extensions of a process for their health, all at once, and
 // kills a process that does not answer.
-func (s *Supervisor) probe(u *unit, proc *process) {
+func (s *Supervisor) probe(u *unit, proc *Process) {
 	silent := 0
 	s.check(proc, s.options.ProbeInterval, func() error {
-		timeout, stopped := s.options.ProbeTimeout, s.options.Processes.Stopped(proc.pid)
+		timeout, stopped := s.options.ProbeTimeout, proc.Stopped()
 		if stopped {
 			timeout = stoppedTimeout
 		}
-		ctx, cancel := context.WithTimeout(proc.ctx, timeout)
+		ctx, cancel := context.WithTimeout(proc.Context, timeout)
 		defer cancel()
 		var probes errgroup.Group
 		s.mu.Lock()
@@ -66,7 +66,7 @@ func (s *Supervisor) probe(u *unit, proc *process) {
 		s.mu.Unlock()
 		if probes.Wait() == nil {
 			silent = 0
-		} else if silent++; stopped && s.options.Processes.Stopped(proc.pid) {
+		} else if silent++; stopped && proc.Stopped() {
 			return errors.New("a signal had stopped it")
 		} else if silent == maxSilent {
 			return fmt.Errorf("%d health probes unanswered, each for %s", silent, s.options.ProbeTimeout)
@@ -75,8 +75,8 @@ func (s *Supervisor) probe(u *unit, proc *process) {
 	})
 }
 
-// guard kills a process that exceeds one of its limits, and its orphans.
-func (s *Supervisor) guard(proc *process, l sandbox.Limits) {
+// guard kills a process that exceeds one of its limits.
+func (s *Supervisor) guard(proc *Process, l sandbox.Limits) {
 	interval := s.options.UsageInterval
 	if l.Alone {
 		interval *= aloneEvery
@@ -84,12 +84,7 @@ func (s *Supervisor) guard(proc *process, l sandbox.Limits) {
 	n := 0
 	s.check(proc, interval, func() error {
 		n++
-		disk := n%diskEvery == 0
-		err := s.options.Guard(proc.pid, l, disk)
-		if err == nil && disk {
-			s.options.Processes.Sweep(0)
-		}
-		return err
+		return s.options.Guard(proc.PID, l, n%diskEvery == 0)
 	})
 }
 

@@ -1,4 +1,5 @@
-// Package supervisor runs extensions as processes and owns their life.
+// Package supervisor decides when the processes of extensions start and end, and owns
+// their life. A Launcher starts them; extensions that are Go values need none.
 //
 // Apply sets which extensions run; the supervisor starts, swaps and stops
 // processes to match, and keeps them so. Starts happen in parallel, each as soon
@@ -16,31 +17,19 @@
 //
 // # Promises
 //
-//   - One generation of an extension runs at a time: its process and every
-//     process of its process group are dead, and Observer.Gone has returned,
-//     before the next one starts.
+//   - One generation of an extension runs at a time: Process.Done of the last one is
+//     closed, and Observer.Gone has returned, before the next one starts.
 //   - Calls of the Observer for one extension come one after another, in the
 //     order of events: Active, then Gone for the same generation.
 //   - No extension blocks the supervisor: after a deadline without an answer,
-//     SIGKILL ends its process group.
-//   - Instance.Context ends when the process has exited, without polling.
-//   - A process gets the environment of its Spec and nothing else, and no stdin.
-//     On Linux it dies with the kernel, however that ends, and its sandbox applies
-//     before any code of the extension runs.
-//   - An extension that exceeds a limit (memory, processes, data on disk) is killed
-//     with all its descendants, and the reason is reported.
-//   - Its output is read at a bounded rate; beyond it, its writes block.
-//   - With Options.Processes, on Linux, no descendant of an extension outlives it, in
-//     any session or process group.
+//     Process.Kill ends it.
+//   - Instance.Context ends with Process.Context, without polling.
+//   - An extension that exceeds a limit (memory, processes, data on disk) is killed,
+//     and the reason is reported.
 //
 // # Not promised
 //
 // Limits are checked at intervals: a fast process exceeds them for a moment.
-// Deleted files that are still open are charged to no directory. Without Processes, a
-// grandchild that leaves its process group (setsid) escapes the kill; if the kernel
-// was killed with -9, it runs until the next kernel finds it by its environment. It
-// holds no resource of the kernel. Where the system has no parent-death signal
-// (macOS), a process outlives a kernel that was killed with -9 until it notices the
-// lost connection, as the SDK does at once; the next kernel on the same runtime
-// directory kills the processes of the earlier one.
+// Deleted files that are still open are charged to no directory. What a process may do,
+// and what ends with it, is up to the Launcher.
 package supervisor

@@ -1,9 +1,10 @@
-package supervisor
+package supervisor_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -22,6 +23,8 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/kernel/supervisor/supervisortest"
 )
 
 // world stands for the operating system in tests about time.
@@ -39,7 +42,7 @@ type world struct {
 	pids     int
 }
 
-func (w *world) start(ctx context.Context, l launch) (*process, error) {
+func (w *world) start(ctx context.Context, l supervisor.Launch) (*supervisor.Process, error) {
 	w.mu.Lock()
 	w.launches = append(w.launches, time.Now())
 	if w.pids++; w.pids > 5000 {
@@ -65,25 +68,33 @@ func (w *world) start(ctx context.Context, l launch) (*process, error) {
 		}
 	}
 	p := &fakeProcess{world: w, ids: l.IDs}
-	p.ctx, p.cancel = context.WithCancelCause(context.Background())
-	p.process = process{
-		pid: pid, conn: p, ctx: p.ctx, done: make(chan struct{}), output: unheard{},
-		kill:    func(reason string) { p.end(exit{Killed: true, Reason: reason}) },
-		quit:    func() { p.end(exit{Clean: true, Reason: "exit status 0"}) },
-		release: func() {},
+	ctx, cancel := context.WithCancelCause(context.Background())
+	p.cancel = cancel
+	p.Process = supervisor.Process{
+		PID: pid, Conn: p, Context: ctx, Done: make(chan struct{}), Output: silent{},
+		Stopped: func() bool { return false },
+		Kill:    func(reason string) { p.end(supervisor.Exit{Killed: true, Reason: reason}) },
+		Quit:    func() { p.end(supervisor.Exit{Clean: true, Reason: "exit status 0"}) },
+		Release: func() {},
 	}
 	w.live[p] = true
-	return &p.process, nil
+	return &p.Process, nil
 }
 
 func (w *world) processes() []*fakeProcess {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(w.live), func(a, b *fakeProcess) int { return a.pid - b.pid })
+	return slices.SortedFunc(maps.Keys(w.live), func(a, b *fakeProcess) int { return a.PID - b.PID })
 }
 
+// silent is the output of a process that writes nothing.
+type silent struct{}
+
+func (silent) Conceal(iter.Seq[string]) {}
+func (silent) Clean(text string) string { return text }
+
 type fakeProcess struct {
-	process
+	supervisor.Process
 	world  *world
 	ids    []string
 	cancel context.CancelCauseFunc
@@ -94,28 +105,28 @@ type fakeProcess struct {
 // guard ends a process whose memory is over the limit.
 func (w *world) guard(pid int, l sandbox.Limits, _ bool) error {
 	for _, p := range w.processes() {
-		if p.pid == pid && p.memory.Load() > l.Memory && l.Memory > 0 {
+		if p.PID == pid && p.memory.Load() > l.Memory && l.Memory > 0 {
 			return fmt.Errorf("run.memory allows %d MiB", l.Memory>>20)
 		}
 	}
 	return nil
 }
 
-func (p *fakeProcess) end(e exit) {
+func (p *fakeProcess) end(e supervisor.Exit) {
 	p.once.Do(func() {
 		p.world.mu.Lock()
 		delete(p.world.live, p)
 		p.world.mu.Unlock()
-		p.exit = e
-		p.cancel(goneError{errors.New(e.Reason)})
-		close(p.done)
+		p.Exit = e
+		p.cancel(supervisor.GoneError{Reason: errors.New(e.Reason)})
+		close(p.Done)
 	})
 }
 
 func (p *fakeProcess) Invoke(ctx context.Context, method string, _, reply any, _ ...grpc.CallOption) error {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	id := strings.Join(md.Get(contract.ExtensionHeader), ",")
-	if p.ctx.Err() != nil {
+	if p.Context.Err() != nil {
 		return status.Error(codes.Unavailable, "transport is closing")
 	}
 	var err error
@@ -124,7 +135,7 @@ func (p *fakeProcess) Invoke(ctx context.Context, method string, _, reply any, _
 		go func() { result <- p.world.call(ctx, id, path.Base(method)) }()
 		select {
 		case err = <-result:
-		case <-p.ctx.Done():
+		case <-p.Context.Done():
 			return status.Error(codes.Unavailable, "transport is closing")
 		}
 	}
@@ -148,8 +159,8 @@ func (p *fakeProcess) NewStream(
 
 // fakeBench is a supervisor in a world of its own, within a synctest bubble.
 type fakeBench struct {
-	*Supervisor
-	*recorder
+	*supervisor.Supervisor
+	*supervisortest.Recorder
 	world *world
 }
 
@@ -167,8 +178,8 @@ func inHeldBubble(t *testing.T, f func(*testing.T, *fakeBench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, live: map[*fakeProcess]bool{}}
-		r := newRecorder(t)
-		b := &fakeBench{newSupervisor(Options{Observer: r, Guard: w.guard}, w.start), r, w}
+		r := supervisortest.NewRecorder(t)
+		b := &fakeBench{supervisor.New(supervisor.Options{Observer: r, Guard: w.guard, Launcher: w.start}), r, w}
 		defer func() {
 			if err := b.Stop(context.Background()); err != nil {
 				t.Error(err)
@@ -182,8 +193,8 @@ func inHeldBubble(t *testing.T, f func(*testing.T, *fakeBench)) {
 	})
 }
 
-func fakeSpec(id string) Spec {
-	return Spec{
+func fakeSpec(id string) supervisor.Spec {
+	return supervisor.Spec{
 		ID: id, Command: []string{"x"},
 		Init: func(generation int64) (*extensionv1.InitRequest, error) {
 			return &extensionv1.InitRequest{Id: id, Generation: generation}, nil
@@ -191,10 +202,10 @@ func fakeSpec(id string) Spec {
 	}
 }
 
-func (b *fakeBench) status(id string) Status {
+func (b *fakeBench) status(id string) supervisor.Status {
 	all := b.Statuses()
-	if i := slices.IndexFunc(all, func(s Status) bool { return s.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(all, func(s supervisor.Status) bool { return s.ID == id }); i >= 0 {
 		return all[i]
 	}
-	return Status{}
+	return supervisor.Status{}
 }

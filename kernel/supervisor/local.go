@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"iter"
 	"net"
 
 	"google.golang.org/grpc"
@@ -15,38 +16,45 @@ const localBuffer = 64 << 10
 
 var errNotNeeded = errors.New("the extension was asked to end")
 
+// unheard is the output of an extension of this process.
+type unheard struct{}
+
+func (unheard) Conceal(iter.Seq[string]) {}
+func (unheard) Clean(text string) string { return text }
+
 // startLocal starts an extension that Spec.Serve serves in this process.
-func startLocal(serve func(context.Context, net.Listener) error) (*process, error) {
+func startLocal(serve func(context.Context, net.Listener) error) (*Process, error) {
 	listener := bufconn.Listen(localBuffer)
 	dial := func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }
-	conn, err := grpc.NewClient("passthrough:///local", append(dialOptions(), grpc.WithContextDialer(dial),
+	conn, err := grpc.NewClient("passthrough:///local", append(DialOptions(), grpc.WithContextDialer(dial),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0))...)
 	if err != nil {
 		return nil, err
 	}
 	ctx, end := context.WithCancelCause(context.Background())
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
-	p := &process{
-		conn: conn, ctx: ctx, done: make(chan struct{}), output: unheard{},
-		quit: func() { end(goneError{errNotNeeded}) },
+	p := &Process{
+		Conn: conn, Context: ctx, Done: make(chan struct{}), Output: unheard{},
+		Stopped: func() bool { return false },
+		Quit:    func() { end(GoneError{errNotNeeded}) },
 		// Nothing can end a goroutine that ignores the end of its context, but its
 		// connection and its token are void.
-		kill:    func(reason string) { end(goneError{errors.New(reason)}) },
-		release: func() { _ = conn.Close() },
+		Kill:    func(reason string) { end(GoneError{errors.New(reason)}) },
+		Release: func() { _ = conn.Close() },
 	}
 	go func() {
-		defer close(p.done)
+		defer close(p.Done)
 		err := serve(ctx, listener)
 		cause := context.Cause(ctx)
 		switch {
 		case cause != nil && !errors.Is(cause, errNotNeeded):
-			p.exit = exit{Killed: true, Reason: cause.Error()}
+			p.Exit = Exit{Killed: true, Reason: cause.Error()}
 		case err != nil:
-			p.exit = exit{Reason: "the extension ended: " + err.Error()}
+			p.Exit = Exit{Reason: "the extension ended: " + err.Error()}
 		default:
-			p.exit = exit{Clean: true, Reason: "the extension ended by itself"}
+			p.Exit = Exit{Clean: true, Reason: "the extension ended by itself"}
 		}
-		end(goneError{errors.New(p.exit.Reason)})
+		end(GoneError{errors.New(p.Exit.Reason)})
 	}()
 	return p, nil
 }

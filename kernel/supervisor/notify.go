@@ -34,7 +34,7 @@ func (s *Supervisor) tell(id string, call func()) {
 // before the observer has returned.
 func (s *Supervisor) tellGone(m *member, reason string) {
 	if m.instance != nil {
-		m.instance.cancel(goneError{fmt.Errorf("extension %s: %s", m.id, reason)})
+		m.instance.cancel(GoneError{fmt.Errorf("extension %s: %s", m.id, reason)})
 		m.instance = nil
 	}
 	if m.announced == 0 {
@@ -85,7 +85,7 @@ func (s *Supervisor) status(m *member) Status {
 		failure = &u.recovery
 	}
 	if m.state != down && u.proc != nil {
-		status.PID = u.proc.pid
+		status.PID = u.proc.PID
 	}
 	_, wanted := s.specs[m.id]
 	obstacle, waiting := s.obstacle(m), s.waitsFor(m)
@@ -119,7 +119,7 @@ func (s *Supervisor) status(m *member) Status {
 func (s *Supervisor) setReadiness(m *member, r *extensionv1.Readiness) {
 	if r.GetState() != extensionv1.Readiness_STATE_UNSPECIFIED {
 		if m.unit != nil && m.unit.proc != nil {
-			r.Detail = m.unit.proc.output.Clean(r.GetDetail())
+			r.Detail = m.unit.proc.Output.Clean(r.GetDetail())
 		}
 		m.readiness = r
 	}

@@ -2,50 +2,90 @@ package supervisor
 
 import (
 	"context"
-	"errors"
+	"iter"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
-// process is a running process.
-type process struct {
-	pid     int // 0: the kernel's own
-	conn    grpc.ClientConnInterface
-	ctx     context.Context // ends at the moment of the exit
-	done    chan struct{}   // closed a little later, when the last output has been read
-	exit    exit            // valid once done is closed
-	sockets string          // the directory of its socket
-	output  Output
+// Launcher starts the process of extensions and returns when it can be called. When
+// ctx ends before, the process is killed and context.Cause is the error. A Failure
+// says more than another error. It is safe for concurrent use.
+type Launcher func(ctx context.Context, l Launch) (*Process, error)
 
-	// kill ends the process group with SIGKILL. The first reason is kept.
-	kill func(reason string)
-	// quit asks the process to end, and does not wait.
-	quit func()
-	// release frees what belonged to a process that has ended.
-	release func()
+// Launch is a process to start: IDs are the extensions that it serves, Spec is what
+// they have together.
+type Launch struct {
+	Spec
+	IDs []string
 }
 
-// exit is how a process ended.
-type exit struct {
+// Process is a running process. Its functions are safe for concurrent use.
+type Process struct {
+	PID     int // 0: the kernel's own
+	Conn    grpc.ClientConnInterface
+	Context context.Context // ends at the moment of the exit; the cause is a GoneError
+	Done    chan struct{}   // closed a little later, when the last output has been read
+	Exit    Exit            // valid once Done is closed
+	Sockets string          // the directory of its socket
+	Output  Output
+
+	// Stopped reports whether a signal has stopped the process, which then runs nothing.
+	Stopped func() bool
+	// Kill ends the process group with SIGKILL. The first reason is kept.
+	Kill func(reason string)
+	// Quit asks the process to end, and does not wait.
+	Quit func()
+	// Release frees what belonged to a process that has ended.
+	Release func()
+}
+
+// Output is what a process writes. It is safe for concurrent use.
+type Output interface {
+	// Conceal redacts secrets from now on, in all that is kept of the output.
+	Conceal(secrets iter.Seq[string])
+	// Clean returns a text with these secrets redacted.
+	Clean(text string) string
+}
+
+// Exit is how a process ended.
+type Exit struct {
 	Clean  bool   // by itself, with status 0
 	Killed bool   // by Kill
 	Reason string // one line
 	Crash  string // its last output; may have many lines
 }
 
-// launch is a process to start: IDs are the extensions that it serves, Spec is what
-// they have together.
-type launch struct {
-	Spec
-	IDs []string
+// Failure is why an extension did not start, or ended.
+type Failure struct {
+	Err       error
+	Permanent bool   // a restart cannot fix it
+	Crash     string // the last output of the process before it
+}
+
+func (f Failure) Error() string { return f.Err.Error() }
+func (f Failure) Unwrap() error { return f.Err }
+
+// GoneError is why the context of a process or of an Instance ended.
+type GoneError struct{ Reason error }
+
+func (e GoneError) Error() string   { return e.Reason.Error() }
+func (e GoneError) Unwrap() []error { return []error{contract.ErrGone, e.Reason} }
+
+// DialOptions are those of a connection to an extension.
+func DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(contract.MaxMessage), grpc.MaxCallSendMsgSize(contract.MaxMessage)),
+		grpc.WithStaticStreamWindowSize(contract.StreamWindow), grpc.WithStaticConnWindowSize(contract.ConnWindow),
+	}
 }
 
 // merge is the process that serves all the extensions; see Spec.Group.
-func merge(specs map[string]Spec) (l launch) {
+func merge(specs map[string]Spec) (l Launch) {
 	for i, id := range sortedKeys(specs) {
 		s := specs[id]
 		l.IDs = append(l.IDs, s.ID)
@@ -78,33 +118,3 @@ func addLimits[N int | int64](a, b N) N {
 	}
 	return a + b
 }
-
-// launcher starts a process and returns when it can be called. When ctx ends
-// before, the process is killed and context.Cause is the error.
-type launcher func(ctx context.Context, l launch) (*process, error)
-
-// permanent marks a failure that a restart cannot fix.
-type permanent struct{ error }
-
-func (p permanent) Unwrap() error { return p.error }
-
-func isPermanent(err error) bool {
-	var p permanent
-	return errors.As(err, &p) || errors.Is(err, sandbox.ErrNoRoom)
-}
-
-// crashed is a failure with the last output of the process before it.
-type crashed struct {
-	error
-	crash string
-}
-
-func (c crashed) Unwrap() error { return c.error }
-
-const (
-	// quitGrace is the time to exit once everything in flight is finished.
-	quitGrace = 2 * time.Second
-	// drainGrace is the time after an exit in which its last output is read; a
-	// process that left the group may hold the pipe open for longer.
-	drainGrace = 200 * time.Millisecond
-)

@@ -52,7 +52,7 @@ func (s *Supervisor) stepIdle(u *unit) bool {
 
 func (s *Supervisor) stepRunning(u *unit) bool {
 	switch ends := s.ends(u); {
-	case ends && !s.mayQuit(u), !ends && u.proc.ctx.Err() != nil: // exited takes its end
+	case ends && !s.mayQuit(u), !ends && u.proc.Context.Err() != nil: // exited takes its end
 		return false
 	case ends, !anyOf(u.members, s.needed):
 		s.quit(u)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // launchUnit starts the process of an idle unit.
@@ -28,9 +29,9 @@ func (s *Supervisor) launchUnit(u *unit) {
 		defer cancel()
 		defer abort(nil)
 		err := s.options.Guard(0, l.Limits, true)
-		var proc *process
+		var proc *Process
 		if err == nil {
-			proc, err = s.launch(bounded, l)
+			proc, err = s.start(bounded, l)
 		}
 		took := time.Since(began)
 		select {
@@ -41,12 +42,20 @@ func (s *Supervisor) launchUnit(u *unit) {
 	})
 }
 
+// start starts a process, or serves an extension in this one.
+func (s *Supervisor) start(ctx context.Context, l Launch) (*Process, error) {
+	if l.Serve != nil {
+		return startLocal(l.Serve)
+	}
+	return s.options.Launcher(ctx, l)
+}
+
 func tooSlow(timeout time.Duration) error {
 	return fmt.Errorf("the extension did not finish starting within %s (run.start_timeout)", timeout)
 }
 
 // launched takes the result of a launch.
-func (s *Supervisor) launched(u *unit, proc *process, left time.Duration, err error) {
+func (s *Supervisor) launched(u *unit, proc *Process, left time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u.phase, u.deadline = idle, time.Now().Add(left)
@@ -57,13 +66,13 @@ func (s *Supervisor) launched(u *unit, proc *process, left time.Duration, err er
 	default:
 		u.phase, u.proc = running, proc
 		s.work.Go(func() {
-			<-proc.done
+			<-proc.Done
 			s.exited(u, proc)
-			proc.release()
+			proc.Release()
 		})
 		s.work.Go(func() { s.probe(u, proc) })
 		limits := u.started.Limits
-		limits.Sockets = proc.sockets
+		limits.Sockets = proc.Sockets
 		s.work.Go(func() { s.guard(proc, limits) })
 	}
 	s.reconcile()
@@ -71,10 +80,10 @@ func (s *Supervisor) launched(u *unit, proc *process, left time.Duration, err er
 }
 
 // exited takes the end of a process.
-func (s *Supervisor) exited(u *unit, proc *process) {
+func (s *Supervisor) exited(u *unit, proc *Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := proc.exit
+	end := proc.Exit
 	planned := u.phase == quitting || (end.Clean && !u.serves())
 	if planned && !end.Killed {
 		end.Reason = "the extension was stopped"
@@ -87,14 +96,14 @@ func (s *Supervisor) exited(u *unit, proc *process) {
 		}
 		s.tellGone(m, end.Reason)
 	}
-	s.options.Log.Debug("extension process ended", "extensions", sortedKeys(u.members), "pid", proc.pid,
+	s.options.Log.Debug("extension process ended", "extensions", sortedKeys(u.members), "pid", proc.PID,
 		"planned", planned, "reason", end.Reason)
 	if !planned {
 		if restart := u.process().Restart; end.Clean && restart.Policy != Always {
 			u.recovery.final = Inactive
 			note(u.members, "the process ended by itself, with success, and restart.policy is "+string(restart.Policy), "")
 		} else {
-			s.fail(&u.recovery, restart, u.members, crashed{errors.New(end.Reason), end.Crash})
+			s.fail(&u.recovery, restart, u.members, Failure{Err: errors.New(end.Reason), Crash: end.Crash})
 		}
 	}
 	s.reconcile()
@@ -116,12 +125,12 @@ func note(members map[string]*member, text, crash string) {
 // fail notes the failure of a process or of one extension, and plans the next start,
 // or gives up.
 func (s *Supervisor) fail(r *recovery, policy Restart, members map[string]*member, err error) {
-	var c crashed
-	errors.As(err, &c)
-	note(members, err.Error(), c.crash)
+	var f Failure
+	errors.As(err, &f)
+	note(members, err.Error(), f.Crash)
 	ids := sortedKeys(members)
 	delay, again := r.next(time.Now(), policy)
-	if !again || isPermanent(err) {
+	if !again || f.Permanent || errors.Is(err, sandbox.ErrNoRoom) {
 		r.final = Failed
 		s.options.Log.Error("extension failed", "extensions", ids, "error", err)
 		return
@@ -148,9 +157,9 @@ func (s *Supervisor) startMember(m *member) {
 		deadline = time.Now().Add(m.spec.StartTimeout)
 	}
 	spec, proc := m.spec, u.proc
-	i := &Instance{ID: m.id, Generation: m.generation, Conn: addressed{proc.conn, m.id}, PID: proc.pid}
+	i := &Instance{ID: m.id, Generation: m.generation, Conn: addressed{proc.Conn, m.id}, PID: proc.PID}
 	s.work.Go(func() {
-		ctx, cancel := context.WithDeadlineCause(proc.ctx, deadline, tooSlow(spec.StartTimeout))
+		ctx, cancel := context.WithDeadlineCause(proc.Context, deadline, tooSlow(spec.StartTimeout))
 		defer cancel()
 		readiness, err := s.initialize(ctx, m, spec, proc, i)
 		if err != nil {
@@ -161,12 +170,13 @@ func (s *Supervisor) startMember(m *member) {
 }
 
 // initialize calls Describe and Init.
-func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc *process, i *Instance,
+func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc *Process, i *Instance,
 ) (readiness *extensionv1.Readiness, err error) {
 	client := extensionv1.NewExtensionClient(i.Conn)
 	i.Description, err = client.Describe(ctx, &extensionv1.DescribeRequest{})
 	if status.Code(err) == codes.Unimplemented {
-		return nil, permanent{fmt.Errorf("the extension does not serve %s: build it with the SDK of protocol version %d",
+		return nil, Failure{Permanent: true, Err: fmt.Errorf(
+			"the extension does not serve %s: build it with the SDK of protocol version %d",
 			extensionv1.Extension_ServiceDesc.ServiceName, contract.ProtocolVersion)}
 	}
 	if err != nil {
@@ -174,7 +184,7 @@ func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc 
 	}
 	if spec.Check != nil {
 		if err := spec.Check(i.Description); err != nil {
-			return nil, permanent{err}
+			return nil, Failure{Err: err, Permanent: true}
 		}
 	}
 	s.mu.Lock()
@@ -184,11 +194,11 @@ func (s *Supervisor) initialize(ctx context.Context, m *member, spec Spec, proc 
 	if err != nil {
 		return nil, fmt.Errorf("prepare the configuration: %w", err)
 	}
-	proc.output.Conceal(maps.Values(request.GetSecrets()))
+	proc.Output.Conceal(maps.Values(request.GetSecrets()))
 	answer, err := client.Init(ctx, request)
 	if err != nil {
-		if text := err.Error(); proc.output.Clean(text) != text {
-			return nil, fmt.Errorf("initialize the extension: %s", proc.output.Clean(text))
+		if text := err.Error(); proc.Output.Clean(text) != text {
+			return nil, fmt.Errorf("initialize the extension: %s", proc.Output.Clean(text))
 		}
 		return nil, fmt.Errorf("initialize the extension: %w", answered(err))
 	}
@@ -203,6 +213,10 @@ func answered(err error) error {
 	return contract.FromStatus(err)
 }
 
+// causeGrace is the time in which the context of a process ends after a call that failed
+// because of it.
+const causeGrace = 200 * time.Millisecond
+
 // awaitCause is context.Cause if a call failed because the process died or because of
 // a timeout, and else the error of the call.
 func awaitCause(ctx context.Context, err error) error {
@@ -210,14 +224,14 @@ func awaitCause(ctx context.Context, err error) error {
 		// gRPC may know before the context, which ends with the process too.
 		select {
 		case <-ctx.Done():
-		case <-time.After(drainGrace):
+		case <-time.After(causeGrace):
 		}
 	}
 	return cmp.Or(context.Cause(ctx), err)
 }
 
 // initialized takes the result of starting a member.
-func (s *Supervisor) initialized(m *member, proc *process, i *Instance, readiness *extensionv1.Readiness, err error) {
+func (s *Supervisor) initialized(m *member, proc *Process, i *Instance, readiness *extensionv1.Readiness, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.state = down
@@ -226,13 +240,13 @@ func (s *Supervisor) initialized(m *member, proc *process, i *Instance, readines
 	case u == nil || u.proc != proc:
 		// Its process has ended in the meantime, and with it the generation.
 		s.tellGone(m, "the process ended")
-	case u.phase == quitting || proc.ctx.Err() != nil:
+	case u.phase == quitting || proc.Context.Err() != nil:
 		m.state = doomed // exited ends the generation
 	case err != nil:
 		s.tellGone(m, err.Error())
 		s.fail(m.recovery, m.spec.Restart, map[string]*member{m.id: m}, err)
 	default:
-		i.ctx, i.cancel = context.WithCancelCause(proc.ctx)
+		i.ctx, i.cancel = context.WithCancelCause(proc.Context)
 		m.state, m.instance = active, i
 		if m.readiness == nil { // else there is a newer report
 			s.setReadiness(m, readiness)

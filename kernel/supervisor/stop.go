@@ -13,8 +13,12 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 )
 
-// shutdownSlack is added to the grace for the answer's way back.
-const shutdownSlack = 250 * time.Millisecond
+const (
+	// shutdownSlack is added to the grace for the answer's way back.
+	shutdownSlack = 250 * time.Millisecond
+	// quitGrace is the time to exit once everything in flight is finished.
+	quitGrace = 2 * time.Second
+)
 
 // quit ends the process of a unit: its extensions finish what is in flight, then it
 // is asked to exit. After a timeout it gets SIGKILL.
@@ -29,24 +33,24 @@ func (s *Supervisor) quit(u *unit) {
 	u.phase = quitting
 	s.work.Go(func() {
 		if err := shutdowns.Wait(); err != nil {
-			proc.kill("the process was killed: " + err.Error())
+			proc.Kill("the process was killed: " + err.Error())
 		}
-		proc.quit()
+		proc.Quit()
 		select {
-		case <-proc.done:
+		case <-proc.Done:
 		case <-time.After(quitGrace):
-			proc.kill("the process was killed: it did not exit after its extensions had finished")
+			proc.Kill("the process was killed: it did not exit after its extensions had finished")
 		}
 	})
 }
 
 // shutdown shuts one extension down. An error means that it does not answer.
-func shutdown(proc *process, i *Instance, grace time.Duration) error {
-	ctx, cancel := context.WithTimeout(proc.ctx, grace+shutdownSlack)
+func shutdown(proc *Process, i *Instance, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(proc.Context, grace+shutdownSlack)
 	defer cancel()
 	request := &extensionv1.ShutdownRequest{GraceMs: grace.Milliseconds()}
 	_, err := extensionv1.NewExtensionClient(i.Conn).Shutdown(ctx, request)
-	if proc.ctx.Err() == nil && status.Code(err) == codes.DeadlineExceeded {
+	if proc.Context.Err() == nil && status.Code(err) == codes.DeadlineExceeded {
 		return fmt.Errorf("%s did not finish within %s (run.shutdown_grace)", i.ID, grace)
 	}
 	return nil
@@ -59,7 +63,7 @@ func (s *Supervisor) stopMember(m *member) {
 	instance, proc, grace := m.instance, m.unit.proc, m.spec.ShutdownGrace
 	s.work.Go(func() {
 		if err := shutdown(proc, instance, grace); err != nil {
-			proc.kill(err.Error())
+			proc.Kill(err.Error())
 			return // its exit ends the member
 		}
 		s.mu.Lock()

@@ -22,18 +22,16 @@ import (
 var (
 	errStopped = errors.New("the supervisor is stopped")
 	errAborted = errors.New("the start was cancelled")
+
+	errNoLauncher = errors.New("this kernel cannot start processes: give it a Launcher, or the extension a Serve")
 )
 
 // Options of a Supervisor.
 type Options struct {
 	Observer Observer
 	Log      hclog.Logger
-	// RunDir is a short path for the sockets of extensions, used by one kernel
-	// at a time. New makes it private, and removes the sockets of an earlier kernel.
-	RunDir string
-	// Output returns what takes the output of a process that serves extensions. It is
-	// called once for each start. Nil: nothing does.
-	Output func(ids []string) Output
+	// Launcher starts processes. Nil: only extensions with Spec.Serve can run.
+	Launcher Launcher
 	// ProbeInterval is the time between two health probes, each of which times out
 	// after ProbeTimeout. UsageInterval is the time between two checks of the memory
 	// and the number of processes of an extension; its data on disk is checked a
@@ -43,23 +41,19 @@ type Options struct {
 	UsageInterval time.Duration
 	// Guard checks limits. Nil: there are none.
 	Guard sandbox.Guard
-	// Processes starts processes, and ends what they leave behind; nil: they are
-	// started, and only what stays in their process groups ends with them.
-	Processes sandbox.Processes
 }
 
 func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = hclog.NewNullLogger()
 	}
-	if o.Output == nil {
-		o.Output = func([]string) Output { return unheard{} }
+	if o.Launcher == nil {
+		o.Launcher = func(context.Context, Launch) (*Process, error) {
+			return nil, Failure{Err: errNoLauncher, Permanent: true}
+		}
 	}
 	if o.Guard == nil {
 		o.Guard = func(int, sandbox.Limits, bool) error { return nil }
-	}
-	if o.Processes == nil {
-		o.Processes = unobserved{}
 	}
 	o.ProbeInterval = cmp.Or(o.ProbeInterval, 10*time.Second)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 5*time.Second)
@@ -71,8 +65,6 @@ func (o Options) withDefaults() Options {
 // use; none but Wait and Stop blocks.
 type Supervisor struct {
 	options Options
-	launch  launcher
-	spawner *spawner // nil in tests without processes
 	work    sync.WaitGroup
 
 	mu         sync.Mutex
@@ -86,29 +78,11 @@ type Supervisor struct {
 	begun      chan struct{} // closed by Begin
 }
 
-// New prepares the runtime directory. The Supervisor holds one operating system
-// thread until Stop.
-func New(o Options) (*Supervisor, error) {
-	s := newSupervisor(o, nil)
-	dir, err := s.prepareRunDir(o.RunDir)
-	if err != nil {
-		return nil, err
-	}
-	s.spawner = newSpawner()
-	s.launch = func(ctx context.Context, l launch) (*process, error) {
-		if l.Serve != nil {
-			return startLocal(l.Serve)
-		}
-		return s.startChild(ctx, dir, l)
-	}
-	return s, nil
-}
-
-func newSupervisor(o Options, launch launcher) *Supervisor {
-	o = o.withDefaults()
+// New returns a Supervisor that runs nothing yet.
+func New(o Options) *Supervisor {
 	s := &Supervisor{
-		options: o, launch: launch,
-		specs: map[string]Spec{}, units: map[string]*unit{}, members: map[string]*member{},
+		options: o.withDefaults(),
+		specs:   map[string]Spec{}, units: map[string]*unit{}, members: map[string]*member{},
 		calls: map[string][]func(){}, begun: make(chan struct{}),
 	}
 	s.settled = sync.NewCond(&s.mu)
@@ -221,7 +195,7 @@ func (s *Supervisor) Kill(id string, generation int64, reason string) error {
 		return fmt.Errorf("kill extension %s (generation %d): %w: it has ended", id, generation, contract.ErrNotFound)
 	}
 	s.options.Log.Warn("killing extension", "extension", id, "generation", m.announced, "reason", reason)
-	m.unit.proc.kill(reason)
+	m.unit.proc.Kill(reason)
 	return nil
 }
 
@@ -290,9 +264,6 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 		}
 	}
 	s.work.Wait()
-	if s.spawner != nil {
-		s.spawner.Close()
-	}
 	return err
 }
 
@@ -305,7 +276,7 @@ func (s *Supervisor) killAll() string {
 		u := s.units[key]
 		if u.proc != nil {
 			ids = append(ids, sortedKeys(u.members)...)
-			u.proc.kill("the process was killed: it still ran when the time to stop was over")
+			u.proc.Kill("the process was killed: it still ran when the time to stop was over")
 			u.phase = quitting
 		}
 	}

@@ -1,4 +1,4 @@
-package supervisor
+package supervisor_test
 
 import (
 	"context"
@@ -14,13 +14,15 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/internal/seed"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/kernel/supervisor/supervisortest"
 )
 
 func TestBackOffGrowsAndEnds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 		b.world.launch = func(context.Context, []string) error { return errors.New("no luck") }
-		if err := b.Apply([]Spec{fakeSpec("one")}); err != nil {
+		if err := b.Apply([]supervisor.Spec{fakeSpec("one")}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
@@ -36,39 +38,27 @@ func TestBackOffGrowsAndEnds(t *testing.T) {
 				t.Errorf("delay %d is %s, want about %s", i+1, delay, want)
 			}
 		}
-		if s := b.status("one"); s.State != Failed || s.LastError != "no luck" || !s.RetryAt.IsZero() {
+		if s := b.status("one"); s.State != supervisor.Failed || s.LastError != "no luck" || !s.RetryAt.IsZero() {
 			t.Errorf("status: %+v", s)
 		}
 	})
-}
-
-func TestJitter(t *testing.T) {
-	t.Parallel()
-	seen := map[time.Duration]bool{}
-	for range 20 {
-		delay, _ := new(recovery).next(time.Time{}, Restart{}.withDefaults())
-		seen[delay] = true
-	}
-	if len(seen) < 2 {
-		t.Error("the delays are all the same")
-	}
 }
 
 // Failures that are further apart than the window never add up.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
-		if err := b.Apply([]Spec{fakeSpec("one")}); err != nil {
+		if err := b.Apply([]supervisor.Spec{fakeSpec("one")}); err != nil {
 			t.Fatal(err)
 		}
 		for range 20 {
 			time.Sleep(5*time.Minute + time.Second)
-			if s := b.status("one"); s.State != Active {
+			if s := b.status("one"); s.State != supervisor.Active {
 				t.Fatalf("status: %+v", s)
 			}
-			b.world.processes()[0].end(exit{Reason: "exit status 1"})
+			b.world.processes()[0].end(supervisor.Exit{Reason: "exit status 1"})
 			synctest.Wait()
-			if s := b.status("one"); s.State != BackingOff || time.Until(s.RetryAt) > 1500*time.Millisecond {
+			if s := b.status("one"); s.State != supervisor.BackingOff || time.Until(s.RetryAt) > 1500*time.Millisecond {
 				t.Fatalf("status: %+v", s)
 			}
 		}
@@ -76,11 +66,11 @@ func TestWindow(t *testing.T) {
 		for range 6 {
 			time.Sleep(49 * time.Second)
 			for _, p := range b.world.processes() {
-				p.end(exit{Reason: "exit status 1"})
+				p.end(supervisor.Exit{Reason: "exit status 1"})
 			}
 			synctest.Wait()
 		}
-		if s := b.status("one"); s.State != Failed {
+		if s := b.status("one"); s.State != supervisor.Failed {
 			t.Errorf("status: %+v", s)
 		}
 	})
@@ -89,41 +79,41 @@ func TestWindow(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		policy Policy
+		policy supervisor.Policy
 		clean  bool
-		want   State
+		want   supervisor.State
 	}{
-		{"", true, BackingOff},
-		{Always, false, BackingOff},
-		{Always, true, BackingOff},
-		{OnFailure, false, BackingOff},
-		{OnFailure, true, Inactive},
-		{Never, false, Failed},
-		{Never, true, Inactive},
+		{"", true, supervisor.BackingOff},
+		{supervisor.Always, false, supervisor.BackingOff},
+		{supervisor.Always, true, supervisor.BackingOff},
+		{supervisor.OnFailure, false, supervisor.BackingOff},
+		{supervisor.OnFailure, true, supervisor.Inactive},
+		{supervisor.Never, false, supervisor.Failed},
+		{supervisor.Never, true, supervisor.Inactive},
 	} {
 		t.Run(fmt.Sprintf("%s, clean %v", test.policy, test.clean), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 				s := fakeSpec("one")
 				s.Restart.Policy = test.policy
-				if err := b.Apply([]Spec{s}); err != nil {
+				if err := b.Apply([]supervisor.Spec{s}); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
-				b.world.processes()[0].end(exit{Clean: test.clean, Reason: "it ended"})
+				b.world.processes()[0].end(supervisor.Exit{Clean: test.clean, Reason: "it ended"})
 				synctest.Wait()
 				if s := b.status("one"); s.State != test.want {
 					t.Errorf("status: %+v", s)
 				}
 				time.Sleep(time.Minute)
-				if s := b.status("one"); test.want != BackingOff && s.State != test.want {
+				if s := b.status("one"); test.want != supervisor.BackingOff && s.State != test.want {
 					t.Errorf("a minute later: %+v", s)
 				}
 				if _, err := b.Restart("one"); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
-				if s := b.status("one"); s.State != Active {
+				if s := b.status("one"); s.State != supervisor.Active {
 					t.Errorf("restarted: %+v", s)
 				}
 			})
@@ -143,17 +133,17 @@ func TestProbes(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		if err := b.Apply([]Spec{fakeSpec("one")}); err != nil {
+		if err := b.Apply([]supervisor.Spec{fakeSpec("one")}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if s := b.status("one"); s.State != Active || s.Restarts != 0 {
+		if s := b.status("one"); s.State != supervisor.Active || s.Restarts != 0 {
 			t.Fatalf("two silent probes ended it: %+v", s)
 		}
 		silent.Store(3)
 		start := time.Now()
-		e, _ := b.await(t, 0, "gone", func(e event) bool { return e.kind == "gone" })
-		if took := time.Since(start); took > 40*time.Second || !strings.Contains(e.reason, "unanswered") {
+		e, _ := b.Await(t, 0, "gone", func(e supervisortest.Event) bool { return e.Kind == "gone" })
+		if took := time.Since(start); took > 40*time.Second || !strings.Contains(e.Reason, "unanswered") {
 			t.Errorf("after %s: %v", took, e)
 		}
 	})
@@ -164,7 +154,7 @@ func TestMemoryOfAGroup(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 		one, two := fakeSpec("one"), fakeSpec("two")
 		one.Group, two.Group, one.Limits.Memory, two.Limits.Memory = "g", "g", 10<<20, 20<<20
-		if err := b.Apply([]Spec{one, two}); err != nil {
+		if err := b.Apply([]supervisor.Spec{one, two}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -175,8 +165,8 @@ func TestMemoryOfAGroup(t *testing.T) {
 			t.Errorf("status: %+v", s)
 		}
 		p.memory.Add(1)
-		e, _ := b.await(t, 0, "gone", func(e event) bool { return e.kind == "gone" })
-		if !strings.Contains(e.reason, "run.memory allows 30 MiB") {
+		e, _ := b.Await(t, 0, "gone", func(e supervisortest.Event) bool { return e.Kind == "gone" })
+		if !strings.Contains(e.Reason, "run.memory allows 30 MiB") {
 			t.Errorf("gone: %v", e)
 		}
 	})
@@ -191,16 +181,16 @@ func TestHold(t *testing.T) {
 		b.world.call = func(context.Context, string, string) error { calls.Add(1); return nil }
 		b.world.launch = func(_ context.Context, ids []string) error {
 			if ids[0] == "bad" {
-				return permanent{errors.New("no luck")}
+				return supervisor.Failure{Err: errors.New("no luck"), Permanent: true}
 			}
 			return nil
 		}
-		if err := b.Apply([]Spec{fakeSpec("one"), fakeSpec("bad")}); err != nil {
+		if err := b.Apply([]supervisor.Spec{fakeSpec("one"), fakeSpec("bad")}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
 		for _, id := range []string{"one", "bad"} {
-			if s := b.status(id); s.State != Starting {
+			if s := b.status(id); s.State != supervisor.Starting {
 				t.Errorf("before: %+v", s)
 			}
 		}
@@ -209,10 +199,10 @@ func TestHold(t *testing.T) {
 		}
 		b.Begin(41)
 		synctest.Wait()
-		if s := b.status("one"); s.State != Active || s.Generation != 42 || s.Restarts != 0 {
+		if s := b.status("one"); s.State != supervisor.Active || s.Generation != 42 || s.Restarts != 0 {
 			t.Errorf("after: %+v", s)
 		}
-		if s := b.status("bad"); s.State != Failed || s.LastError != "no luck" {
+		if s := b.status("bad"); s.State != supervisor.Failed || s.LastError != "no luck" {
 			t.Errorf("after: %+v", s)
 		}
 	})
@@ -229,7 +219,7 @@ func TestStopOfWhatIsHeld(t *testing.T) {
 			}
 			return nil
 		}
-		if err := b.Apply([]Spec{fakeSpec("one"), fakeSpec("slow")}); err != nil {
+		if err := b.Apply([]supervisor.Spec{fakeSpec("one"), fakeSpec("slow")}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -249,8 +239,8 @@ func TestGroupMemberStops(t *testing.T) {
 		base, one, two := fakeSpec("base"), fakeSpec("one"), fakeSpec("two")
 		one.Group, two.Group = "g", "g"
 		two.Requires = []string{"base"}
-		base.Restart.Policy = Never
-		if err := b.Apply([]Spec{base, one, two}); err != nil {
+		base.Restart.Policy = supervisor.Never
+		if err := b.Apply([]supervisor.Spec{base, one, two}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -258,14 +248,14 @@ func TestGroupMemberStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if s, r := b.status("one"), b.status("two"); s.State != Active || s.Generation > 3 || r.State != Inactive {
+		if s, r := b.status("one"), b.status("two"); s.State != supervisor.Active || s.Generation > 3 || r.State != supervisor.Inactive {
 			t.Errorf("one: %+v\ntwo: %+v", s, r)
 		}
 		if _, err := b.Restart("base"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if s, r := b.status("one"), b.status("two"); r.State != Active || s.PID != r.PID || s.Generation > 3 {
+		if s, r := b.status("one"), b.status("two"); r.State != supervisor.Active || s.PID != r.PID || s.Generation > 3 {
 			t.Errorf("one: %+v\ntwo: %+v", s, r)
 		}
 	})
@@ -281,7 +271,7 @@ func TestRandomLife(t *testing.T) {
 		inBubble(t, func(t *testing.T, b *fakeBench) { //nolint:thelper // it is the test
 			randomLife(t, b, rand.New(rand.NewPCG(first+i, 1)))
 			if t.Failed() {
-				t.Fatalf("seed %d:\n%s", first+i, b.recorder)
+				t.Fatalf("seed %d:\n%s", first+i, b.Recorder)
 			}
 		})
 	}
@@ -308,8 +298,8 @@ func randomLife(t *testing.T, b *fakeBench, r *rand.Rand) {
 	b.world.call = func(ctx context.Context, _, _ string) error { return pause(ctx) }
 
 	ids := []string{"a", "b", "c", "d", "e", "f"}
-	specs := func() []Spec {
-		var all []Spec
+	specs := func() []supervisor.Spec {
+		var all []supervisor.Spec
 		for i, id := range ids {
 			if r.IntN(5) == 0 {
 				continue
@@ -317,7 +307,7 @@ func randomLife(t *testing.T, b *fakeBench, r *rand.Rand) {
 			s := fakeSpec(id)
 			s.Fingerprint = fmt.Sprint(r.IntN(3))
 			s.Group = []string{"", "", "g", "h"}[r.IntN(4)]
-			s.Restart = Restart{Max: r.IntN(4) - 1}
+			s.Restart = supervisor.Restart{Max: r.IntN(4) - 1}
 			for range r.IntN(3) {
 				if i > 0 && r.IntN(2) == 0 {
 					s.Requires = append(s.Requires, ids[r.IntN(i)])
@@ -343,7 +333,7 @@ func randomLife(t *testing.T, b *fakeBench, r *rand.Rand) {
 			}
 		case 2, 3:
 			if live := b.world.processes(); len(live) > 0 {
-				live[len(live)/2].end(exit{Clean: what == 2, Reason: "it broke"})
+				live[len(live)/2].end(supervisor.Exit{Clean: what == 2, Reason: "it broke"})
 			}
 		case 4:
 			_, _ = b.Restart(ids[3])
@@ -381,7 +371,7 @@ func randomLife(t *testing.T, b *fakeBench, r *rand.Rand) {
 		t.Errorf("%d statuses for %d extensions", len(statuses), len(last))
 	}
 	for _, s := range statuses {
-		if want := map[bool]State{true: Active, false: Inactive}[can[s.ID]]; s.State != want {
+		if want := map[bool]supervisor.State{true: supervisor.Active, false: supervisor.Inactive}[can[s.ID]]; s.State != want {
 			t.Errorf("%s is %s (%s), want %s", s.ID, s.State, s.Detail, want)
 		}
 	}
@@ -398,7 +388,7 @@ func TestReportWinsOverProbe(t *testing.T) {
 			}
 			return nil
 		}
-		if err := b.Apply([]Spec{fakeSpec("one")}); err != nil {
+		if err := b.Apply([]supervisor.Spec{fakeSpec("one")}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10*time.Second + time.Millisecond)
@@ -410,6 +400,25 @@ func TestReportWinsOverProbe(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if s := b.status("one"); s.Readiness != extensionv1.Readiness_STATE_READY || s.ReadinessDetail != "" {
 			t.Errorf("after the next probe: %+v", s)
+		}
+	})
+}
+
+// Without a Launcher, an extension with a Command fails, and the error says what to do.
+func TestNoLauncher(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := supervisor.New(supervisor.Options{Observer: supervisortest.NewRecorder(t)})
+		s.Begin(0)
+		if err := s.Apply([]supervisor.Spec{fakeSpec("one")}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if s := s.Statuses()[0]; s.State != supervisor.Failed || !strings.Contains(s.LastError, "give it a Launcher") {
+			t.Errorf("status: %+v", s)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -25,10 +25,10 @@ type unit struct {
 	members map[string]*member
 	wanted  map[string]Spec // its extensions by the last Apply; empty: it ends
 	restart bool            // the process ends and starts again
-	started launch          // what the process was started with
+	started Launch          // what the process was started with
 
 	phase    phase
-	proc     *process
+	proc     *Process
 	abort    context.CancelCauseFunc // of the launch
 	deadline time.Time               // for the members that start with the process
 
@@ -36,7 +36,7 @@ type unit struct {
 }
 
 // process is the process that serves the members.
-func (u *unit) process() launch {
+func (u *unit) process() Launch {
 	specs := make(map[string]Spec, len(u.members))
 	for id, m := range u.members {
 		specs[id] = m.spec

@@ -1,4 +1,4 @@
-package supervisor
+package launch
 
 import (
 	"context"
@@ -16,13 +16,15 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/home/limits"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/kernel/supervisor/supervisortest"
 )
 
 func TestStartAndStop(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.apply(t, spec("one", "extension", behavior{}), spec("two", "extension", behavior{}))
-	one, two := b.active(t, 0, "one"), b.active(t, 0, "two")
+	one, two := b.AwaitActive(t, 0, "one"), b.AwaitActive(t, 0, "two")
 	b.settle(t)
 	if one.PID == two.PID || min(one.Generation, two.Generation) <= firstGeneration || one.Generation == two.Generation {
 		t.Errorf("pids %d, %d, generations %d, %d", one.PID, two.PID, one.Generation, two.Generation)
@@ -36,7 +38,7 @@ func TestStartAndStop(t *testing.T) {
 	if s := b.status(
 		t,
 		"one",
-	); s.State != Active || s.PID != one.PID || s.Name != "ONE" || s.Restarts != 0 ||
+	); s.State != supervisor.Active || s.PID != one.PID || s.Name != "ONE" || s.Restarts != 0 ||
 		s.Since.IsZero() {
 		t.Errorf("status: %+v", s)
 	}
@@ -46,14 +48,14 @@ func TestStartAndStop(t *testing.T) {
 	if err := context.Cause(one.Context()); !errors.Is(err, contract.ErrGone) {
 		t.Errorf("context of the instance ended with %v", err)
 	}
-	for _, i := range []*Instance{one, two} {
+	for _, i := range []*supervisor.Instance{one, two} {
 		if !dead(i.PID) {
 			t.Errorf("%s runs on", i.ID)
 		}
-		if e := b.gone(t, 0, i.ID); e.reason != "the extension was stopped" {
-			t.Errorf("gone: %s", e.reason)
+		if e := b.AwaitGone(t, 0, i.ID); e.Reason != "the extension was stopped" {
+			t.Errorf("gone: %s", e.Reason)
 		}
-		if s := b.status(t, i.ID); s.State != Inactive || s.LastError != "" || s.PID != 0 {
+		if s := b.status(t, i.ID); s.State != supervisor.Inactive || s.LastError != "" || s.PID != 0 {
 			t.Errorf("status: %+v", s)
 		}
 	}
@@ -76,13 +78,13 @@ func TestBadStart(t *testing.T) {
 		}
 		return path
 	}
-	command := func(args ...string) func(*Spec) { return func(s *Spec) { s.Command = args } }
-	short := func(s *Spec) { s.StartTimeout = 300 * time.Millisecond }
+	command := func(args ...string) func(*supervisor.Spec) { return func(s *supervisor.Spec) { s.Command = args } }
+	short := func(s *supervisor.Spec) { s.StartTimeout = 300 * time.Millisecond }
 	tests := []struct {
 		name     string
 		mode     string
 		behavior behavior
-		change   func(*Spec)
+		change   func(*supervisor.Spec)
 		want     string // in the last error
 		crash    string
 		once     bool // not tried again
@@ -91,13 +93,13 @@ func TestBadStart(t *testing.T) {
 		{name: "missing", change: command(dir + "/nothing"), want: "/nothing does not exist: build it"},
 		{
 			name:   "missing, relative",
-			change: func(s *Spec) { s.Command, s.Dir = []string{"./nothing"}, dir },
+			change: func(s *supervisor.Spec) { s.Command, s.Dir = []string{"./nothing"}, dir },
 			want:   dir + "/nothing does not exist: build it",
 		},
 		{name: "not in PATH", change: command("surely-no-such-program"), want: `"surely-no-such-program" is not in PATH`},
 		{
 			name:   "missing directory",
-			change: func(s *Spec) { s.Dir = dir + "/gone" },
+			change: func(s *supervisor.Spec) { s.Dir = dir + "/gone" },
 			want:   "/gone: the directory does not exist",
 		},
 		{name: "not executable", change: command(file("plain", "x", 0o600)), want: "chmod +x"},
@@ -139,17 +141,17 @@ func TestBadStart(t *testing.T) {
 			change:   short,
 			want:     "did not finish starting within 300ms",
 		},
-		{name: "refused", mode: "extension", change: func(s *Spec) {
+		{name: "refused", mode: "extension", change: func(s *supervisor.Spec) {
 			s.Check = func(d *extensionv1.Description) error {
 				return fmt.Errorf("provides tool %s, which its manifest does not: add it", d.GetTools()[0].GetName())
 			}
 		}, want: "provides tool do", once: true},
-		{name: "no request", mode: "extension", change: func(s *Spec) {
+		{name: "no request", mode: "extension", change: func(s *supervisor.Spec) {
 			s.Init = func(int64) (*extensionv1.InitRequest, error) { return nil, errors.New("a secret is missing") }
 		}, want: "prepare the configuration: a secret is missing"},
 	}
 	b := setup(t)
-	specs := []Spec{spec("fine", "extension", behavior{})}
+	specs := []supervisor.Spec{spec("fine", "extension", behavior{})}
 	for i, test := range tests {
 		s := spec(fmt.Sprintf("bad%d", i), test.mode, test.behavior)
 		s.Restart.Max = 1
@@ -159,10 +161,10 @@ func TestBadStart(t *testing.T) {
 		specs = append(specs, s)
 	}
 	b.apply(t, specs...)
-	fine := b.active(t, 0, "fine")
+	fine := b.AwaitActive(t, 0, "fine")
 	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := b.state(t, 0, fmt.Sprintf("bad%d", i), Failed)
+			s := b.AwaitState(t, 0, fmt.Sprintf("bad%d", i), supervisor.Failed)
 			if strings.Contains(s.LastError, "Unknown") || !strings.Contains(s.LastError, test.want) ||
 				!strings.Contains(s.Crash, test.crash) {
 				t.Errorf("error %q, crash %q; want %q, %q", s.LastError, s.Crash, test.want, test.crash)
@@ -170,11 +172,14 @@ func TestBadStart(t *testing.T) {
 			if s.Detail != s.LastError || s.LastErrorAt.IsZero() {
 				t.Errorf("detail: %q", s.Detail)
 			}
-			b.Supervisor.mu.Lock()
-			failures := len(b.units["extension "+s.ID].recovery.failures)
-			b.Supervisor.mu.Unlock()
-			if want := map[bool]int{true: 1, false: 2}[test.once]; failures != want {
-				t.Errorf("it was tried %d times, want %d", failures, want)
+			failures := map[time.Time]bool{}
+			for _, e := range b.Since(0) {
+				if e.Kind == "changed" && e.ID == s.ID && !e.Status.LastErrorAt.IsZero() {
+					failures[e.Status.LastErrorAt] = true
+				}
+			}
+			if want := map[bool]int{true: 1, false: 2}[test.once]; len(failures) != want {
+				t.Errorf("it was tried %d times, want %d", len(failures), want)
 			}
 		})
 	}
@@ -187,9 +192,9 @@ func TestCrashIsRestarted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.apply(t, spec("one", "extension", behavior{}), spec("other", "extension", behavior{}))
-	one, other := b.active(t, 0, "one"), b.active(t, 0, "other")
+	one, other := b.AwaitActive(t, 0, "one"), b.AwaitActive(t, 0, "other")
 	b.settle(t)
-	mark := b.mark()
+	mark := b.Mark()
 	_, err := call(t, one, "panic", "")
 	if err == nil {
 		t.Fatal("the call succeeded")
@@ -198,24 +203,24 @@ func TestCrashIsRestarted(t *testing.T) {
 	if err := context.Cause(one.Context()); !errors.Is(err, contract.ErrGone) {
 		t.Errorf("cause: %v", err)
 	}
-	if e := b.gone(
+	if e := b.AwaitGone(
 		t,
 		mark,
 		"one",
-	); e.generation != one.Generation ||
-		!strings.Contains(e.reason, "panic: the sky is falling") {
+	); e.Generation != one.Generation ||
+		!strings.Contains(e.Reason, "panic: the sky is falling") {
 		t.Errorf("gone: %v", e)
 	}
-	s := b.state(t, mark, "one", BackingOff)
+	s := b.AwaitState(t, mark, "one", supervisor.BackingOff)
 	if s.RetryAt.IsZero() || !strings.Contains(s.Crash, "goroutine ") ||
 		!strings.Contains(s.LastError, "panic: the sky is falling") {
 		t.Errorf("status: %+v", s)
 	}
-	again := b.active(t, mark, "one")
+	again := b.AwaitActive(t, mark, "one")
 	if again.Generation <= one.Generation || again.PID == one.PID {
 		t.Errorf("started again as %+v", again)
 	}
-	if s := b.state(t, mark, "one", Active); s.Restarts != 1 {
+	if s := b.AwaitState(t, mark, "one", supervisor.Active); s.Restarts != 1 {
 		t.Errorf("status: %+v", s)
 	}
 	if other.Context().Err() != nil {
@@ -234,19 +239,19 @@ func TestCrashLoopFails(t *testing.T) {
 	user.Requires = []string{"loop"}
 	loop.Restart.Max = 3
 	b.apply(t, loop, user, spec("other", "extension", behavior{}))
-	b.active(t, 0, "other")
-	s := b.state(t, 0, "loop", Failed)
+	b.AwaitActive(t, 0, "other")
+	s := b.AwaitState(t, 0, "loop", supervisor.Failed)
 	if s.Restarts != 3 || !strings.Contains(s.Crash, "the file is there") {
 		t.Errorf("status: %+v", s)
 	}
 	b.settle(t)
-	if s := b.status(t, "user"); s.State != Inactive || !strings.Contains(s.Detail, "requires loop, which is down") {
+	if s := b.status(t, "user"); s.State != supervisor.Inactive || !strings.Contains(s.Detail, "requires loop, which is down") {
 		t.Errorf("the dependant: %+v", s)
 	}
-	mark := b.mark()
+	mark := b.Mark()
 	b.apply(t, loop, user, spec("other", "extension", behavior{})) // changes nothing
 	b.settle(t)
-	if s := b.status(t, "loop"); s.State != Failed || b.mark() != mark {
+	if s := b.status(t, "loop"); s.State != supervisor.Failed || b.Mark() != mark {
 		t.Errorf("status: %+v", s)
 	}
 	if err := os.Remove(flag); err != nil {
@@ -255,8 +260,8 @@ func TestCrashLoopFails(t *testing.T) {
 	if _, err := b.Restart("loop"); err != nil {
 		t.Fatal(err)
 	}
-	b.active(t, mark, "loop")
-	b.active(t, mark, "user")
+	b.AwaitActive(t, mark, "loop")
+	b.AwaitActive(t, mark, "user")
 	if _, err := b.Restart("nobody"); !errors.Is(err, contract.ErrNotFound) {
 		t.Errorf("restarting an unknown one: %v", err)
 	}
@@ -267,13 +272,13 @@ func TestSwap(t *testing.T) {
 	b := setup(t)
 	one, other := spec("one", "extension", behavior{}), spec("other", "extension", behavior{})
 	b.apply(t, one, other)
-	before, neighbor := b.active(t, 0, "one"), b.active(t, 0, "other")
+	before, neighbor := b.AwaitActive(t, 0, "one"), b.AwaitActive(t, 0, "other")
 	b.settle(t)
-	mark := b.mark()
+	mark := b.Mark()
 	b.apply(t, other, one)
 	b.settle(t)
-	if b.mark() != mark {
-		t.Errorf("applying the same again did something:\n%s", b.recorder)
+	if b.Mark() != mark {
+		t.Errorf("applying the same again did something:\n%s", b.Recorder)
 	}
 	one.Fingerprint = "other"
 	one.Init = func(generation int64) (*extensionv1.InitRequest, error) {
@@ -283,19 +288,19 @@ func TestSwap(t *testing.T) {
 		return &extensionv1.InitRequest{Id: "one", Generation: generation, Config: []byte("{}")}, nil
 	}
 	b.apply(t, one, other)
-	after := b.active(t, mark, "one")
+	after := b.AwaitActive(t, mark, "one")
 	b.settle(t)
 	if after.Generation <= before.Generation {
 		t.Errorf("generations %d, %d", before.Generation, after.Generation)
 	}
-	b.state(t, mark, "one", Stopping)
+	b.AwaitState(t, mark, "one", supervisor.Stopping)
 	if neighbor.Context().Err() != nil {
 		t.Error("the other one was disturbed")
 	}
-	mark = b.mark()
+	mark = b.Mark()
 	b.apply(t, other)
 	b.settle(t)
-	b.gone(t, mark, "one")
+	b.AwaitGone(t, mark, "one")
 	if s := b.Statuses(); len(s) != 1 || s[0].ID != "other" {
 		t.Errorf("statuses: %+v", s)
 	}
@@ -310,18 +315,18 @@ func TestStoppedProcessHoldsNobodyUp(t *testing.T) {
 	frozen := spec("frozen", "extension", behavior{})
 	frozen.ShutdownGrace = 50 * time.Millisecond
 	b.apply(t, frozen)
-	first := b.active(t, 0, "frozen")
+	first := b.AwaitActive(t, 0, "frozen")
 	freeze(t, first)
-	mark := b.mark()
+	mark := b.Mark()
 	if _, err := b.Restart("frozen"); err != nil {
 		t.Fatal(err)
 	}
-	second := b.active(t, mark, "frozen")
-	if e := b.gone(
+	second := b.AwaitActive(t, mark, "frozen")
+	if e := b.AwaitGone(
 		t,
 		mark,
 		"frozen",
-	); !strings.Contains(e.reason, "did not finish within 50ms (run.shutdown_grace)") ||
+	); !strings.Contains(e.Reason, "did not finish within 50ms (run.shutdown_grace)") ||
 		!dead(first.PID) {
 		t.Errorf("gone: %v", e)
 	}
@@ -338,7 +343,7 @@ func TestStopIsBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.apply(t, spec("slow", "extension", behavior{StopHang: true}))
-	i := b.active(t, 0, "slow")
+	i := b.AwaitActive(t, 0, "slow")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	err := b.Stop(ctx)
@@ -348,7 +353,7 @@ func TestStopIsBounded(t *testing.T) {
 }
 
 // freeze stops a process, and returns when each of its threads has stopped.
-func freeze(t *testing.T, i *Instance) {
+func freeze(t *testing.T, i *supervisor.Instance) {
 	t.Helper()
 	if err := syscall.Kill(i.PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -374,32 +379,32 @@ func TestUnresponsive(t *testing.T) {
 	t.Parallel()
 	b := setup(
 		t,
-		func(o *Options) { o.ProbeInterval, o.ProbeTimeout = 20*time.Millisecond, 2*time.Second },
+		func(o *options) { o.ProbeInterval, o.ProbeTimeout = 20*time.Millisecond, 2*time.Second },
 	) // which one that runs answers
 	want := "3 health probes unanswered"
 	if runtime.GOOS == "linux" {
 		want = "a signal had stopped it"
 	}
 	b.apply(t, spec("frozen", "extension", behavior{}))
-	first := b.active(t, 0, "frozen")
-	mark := b.mark()
+	first := b.AwaitActive(t, 0, "frozen")
+	mark := b.Mark()
 	freeze(t, first)
-	if e := b.gone(t, mark, "frozen"); !strings.Contains(e.reason, want) {
+	if e := b.AwaitGone(t, mark, "frozen"); !strings.Contains(e.Reason, want) {
 		t.Errorf("gone: %v", e)
 	}
-	b.active(t, mark, "frozen")
+	b.AwaitActive(t, mark, "frozen")
 }
 
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(o *Options) { o.UsageInterval, o.Guard = 10*time.Millisecond, limits.Guard })
+	b := setup(t, func(o *options) { o.UsageInterval, o.Guard = 10*time.Millisecond, limits.Guard })
 	s := spec("big", "extension", behavior{})
 	s.Limits.Memory = 512 << 20
 	b.apply(t, s)
-	i := b.active(t, 0, "big")
-	mark := b.mark()
+	i := b.AwaitActive(t, 0, "big")
+	mark := b.Mark()
 	_, _ = call(t, i, "hold", fmt.Sprint(600<<20))
-	if e := b.gone(t, mark, "big"); !strings.Contains(e.reason, "run.memory allows 512 MiB") {
+	if e := b.AwaitGone(t, mark, "big"); !strings.Contains(e.Reason, "run.memory allows 512 MiB") {
 		t.Errorf("gone: %v", e)
 	}
 }
@@ -408,19 +413,19 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.apply(t, spec("one", "extension", behavior{}))
-	i := b.active(t, 0, "one")
+	i := b.AwaitActive(t, 0, "one")
 	if err := b.Kill("one", i.Generation-1, "too late"); !errors.Is(err, contract.ErrNotFound) {
 		t.Errorf("killing an earlier generation: %v", err)
 	}
-	mark := b.mark()
+	mark := b.Mark()
 	if err := b.Kill("one", i.Generation, "the handler of event 7 ignores its end"); err != nil {
 		t.Fatal(err)
 	}
-	if e := b.gone(t, mark, "one"); e.reason != "the handler of event 7 ignores its end" {
+	if e := b.AwaitGone(t, mark, "one"); e.Reason != "the handler of event 7 ignores its end" {
 		t.Errorf("gone: %v", e)
 	}
-	b.state(t, mark, "one", BackingOff)
-	b.active(t, mark, "one")
+	b.AwaitState(t, mark, "one", supervisor.BackingOff)
+	b.AwaitActive(t, mark, "one")
 }
 
 func TestDependencies(t *testing.T) {
@@ -434,12 +439,10 @@ func TestDependencies(t *testing.T) {
 	b.apply(t, top, circle, lost, middle, base)
 	b.settle(t)
 	order := func(kind string, from int) []string {
-		b.recorder.mu.Lock()
-		defer b.recorder.mu.Unlock()
 		var ids []string
-		for _, e := range b.events[from:] {
-			if e.kind == kind {
-				ids = append(ids, e.id)
+		for _, e := range b.Since(from) {
+			if e.Kind == kind {
+				ids = append(ids, e.ID)
 			}
 		}
 		return ids
@@ -447,25 +450,25 @@ func TestDependencies(t *testing.T) {
 	if got := order("active", 0); !slices.Equal(got, []string{"base", "middle", "top"}) {
 		t.Errorf("started: %v", got)
 	}
-	if s := b.status(t, "circle"); s.State != Inactive || !strings.Contains(s.Detail, "circle -> circle") {
+	if s := b.status(t, "circle"); s.State != supervisor.Inactive || !strings.Contains(s.Detail, "circle -> circle") {
 		t.Errorf("circle: %+v", s)
 	}
-	if s := b.status(t, "lost"); s.State != Inactive || !strings.Contains(s.Detail, "nobody, which is not installed") {
+	if s := b.status(t, "lost"); s.State != supervisor.Inactive || !strings.Contains(s.Detail, "nobody, which is not installed") {
 		t.Errorf("lost: %+v", s)
 	}
 
 	// A crash of what is required leaves its dependants alone.
-	mark := b.mark()
+	mark := b.Mark()
 	if err := b.Kill("base", 0, "test"); err != nil {
 		t.Fatal(err)
 	}
-	b.active(t, mark, "base")
+	b.AwaitActive(t, mark, "base")
 	b.settle(t)
 	if got := order("gone", mark); !slices.Equal(got, []string{"base"}) {
 		t.Errorf("gone: %v", got)
 	}
 
-	mark = b.mark()
+	mark = b.Mark()
 	if err := b.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -480,29 +483,29 @@ func TestRemovedDependency(t *testing.T) {
 	base, user := spec("base", "extension", behavior{}), spec("user", "extension", behavior{})
 	user.Requires = []string{"base"}
 	b.apply(t, base, user)
-	b.active(t, 0, "user")
-	mark := b.mark()
+	b.AwaitActive(t, 0, "user")
+	mark := b.Mark()
 	b.apply(t, user)
 	b.settle(t)
-	if s := b.status(t, "user"); s.State != Inactive || !strings.Contains(s.Detail, "requires base") {
+	if s := b.status(t, "user"); s.State != supervisor.Inactive || !strings.Contains(s.Detail, "requires base") {
 		t.Errorf("status: %+v", s)
 	}
 	b.apply(t, user, base)
-	b.active(t, mark, "user")
+	b.AwaitActive(t, mark, "user")
 }
 
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.apply(t, spec("one", "extension", behavior{Readiness: int32(extensionv1.Readiness_STATE_UNCONFIGURED)}))
-	i := b.active(t, 0, "one")
-	if s := b.state(t, 0, "one", Active); s.Readiness != extensionv1.Readiness_STATE_UNCONFIGURED {
+	i := b.AwaitActive(t, 0, "one")
+	if s := b.AwaitState(t, 0, "one", supervisor.Active); s.Readiness != extensionv1.Readiness_STATE_UNCONFIGURED {
 		t.Errorf("status: %+v", s)
 	}
 	b.Report("one", i.Generation+1, &extensionv1.Readiness{State: extensionv1.Readiness_STATE_OFFLINE})
 	b.Report("one", i.Generation, &extensionv1.Readiness{State: extensionv1.Readiness_STATE_DEGRADED, Detail: "half"})
-	e, _ := b.await(t, 0, "degraded", func(e event) bool { return e.status.ReadinessDetail == "half" })
-	if e.status.Readiness != extensionv1.Readiness_STATE_DEGRADED || e.status.State != Active {
-		t.Errorf("status: %+v", e.status)
+	e, _ := b.Await(t, 0, "degraded", func(e supervisortest.Event) bool { return e.Status.ReadinessDetail == "half" })
+	if e.Status.Readiness != extensionv1.Readiness_STATE_DEGRADED || e.Status.State != supervisor.Active {
+		t.Errorf("status: %+v", e.Status)
 	}
 }

@@ -1,4 +1,4 @@
-package supervisor
+package launch
 
 import (
 	"cmp"
@@ -22,10 +22,15 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/sandbox"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 
 // longestHello is how much of a wrong handshake an error repeats, in bytes.
 const longestHello = 512
+
+// drainGrace is the time after an exit in which its last output is read; a process that
+// left the group may hold the pipe open for longer.
+const drainGrace = 200 * time.Millisecond
 
 // forever stands for no timeout where go-plugin insists on one.
 const forever = 365 * 24 * time.Hour
@@ -36,10 +41,12 @@ const forever = 365 * 24 * time.Hour
 // grandchild can hold open, and kills the whole group. Of the output, go-plugin gets
 // the first line.
 type child struct {
-	process
-	cmd   *exec.Cmd
-	s     *Supervisor
-	ended func(cause error) // ends the context of the process
+	supervisor.Process
+	cmd     *exec.Cmd
+	options Options
+	spawner *spawner
+	output  Output
+	ended   func(cause error) // ends the context of the process
 
 	handshake *io.PipeReader // the first line of stdout
 	hello     string         // likewise; set before handshake has it
@@ -53,13 +60,14 @@ type child struct {
 
 var _ runner.Runner = (*child)(nil)
 
-// startChild starts a process whose socket lives in runDir.
-func (s *Supervisor) startChild(ctx context.Context, runDir string, l launch) (*process, error) {
+// Launch implements supervisor.Launcher.
+func (l *Launcher) Launch(ctx context.Context, x supervisor.Launch) (*supervisor.Process, error) {
 	alive, end := context.WithCancelCause(context.Background())
+	out := l.options.Output(x.IDs)
 	c := &child{
-		process: process{ctx: alive, done: make(chan struct{}), output: s.options.Output(l.IDs)},
-		cmd:     newCommand(l), s: s,
-		ended: func(cause error) { end(goneError{cause}) },
+		Process: supervisor.Process{Context: alive, Done: make(chan struct{}), Output: out},
+		cmd:     newCommand(x), options: l.options, spawner: l.spawner, output: out,
+		ended: func(cause error) { end(supervisor.GoneError{Reason: cause}) },
 	}
 	stdout, stderr := c.lines("stdout"), c.lines("stderr")
 	// Each process has a Client of its own: a used one answers with the address of the
@@ -69,16 +77,16 @@ func (s *Supervisor) startChild(ctx context.Context, runDir string, l launch) (*
 		Plugins:          plugin.PluginSet{},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
-		AutoMTLS:         l.AutoMTLS,
+		AutoMTLS:         x.AutoMTLS,
 		// Deadlines are enforced by killing the process, which unblocks whatever
 		// go-plugin is waiting for.
 		StartTimeout:     forever,
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: runDir},
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: l.options.RunDir},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, dir string) (runner.Runner, error) {
-			c.sockets = dir
-			c.cmd.Env = slices.Concat(l.Env, cmd.Env) // the last one of a name counts
-			if l.Policy != nil {
-				policy := *l.Policy
+			c.Sockets = dir
+			c.cmd.Env = slices.Concat(x.Env, cmd.Env) // the last one of a name counts
+			if x.Policy != nil {
+				policy := *x.Policy
 				policy.Write = append(slices.Clone(policy.Write), dir)
 				c.cmd.Env = append(c.cmd.Env, sandbox.Variable+"="+policy.Encode())
 			}
@@ -89,12 +97,13 @@ func (s *Supervisor) startChild(ctx context.Context, runDir string, l launch) (*
 		// What the extension writes after go-plugin redirected it to the connection.
 		SyncStdout:      stdout,
 		SyncStderr:      stderr,
-		GRPCDialOptions: append(dialOptions(), grpc.WithChainStreamInterceptor(c.noteConn)),
+		GRPCDialOptions: append(supervisor.DialOptions(), grpc.WithChainStreamInterceptor(c.noteConn)),
 	})
 	kill := sync.OnceFunc(client.Kill)
-	c.process.kill = c.kill
-	c.quit = func() { go kill() } // it blocks while the process does not answer
-	c.release = func() {
+	c.Process.Kill = c.kill
+	c.Stopped = func() bool { return l.options.Processes.Stopped(c.PID) }
+	c.Quit = func() { go kill() } // it blocks while the process does not answer
+	c.Release = func() {
 		kill()
 		_, _ = stdout.Close(), stderr.Close()
 		c.mu.Lock()
@@ -102,31 +111,22 @@ func (s *Supervisor) startChild(ctx context.Context, runDir string, l launch) (*
 		if c.opened != nil {
 			_ = c.opened.Close()
 		}
-		_ = os.RemoveAll(c.sockets)
+		_ = os.RemoveAll(c.Sockets)
 	}
 
 	stop := context.AfterFunc(ctx, func() { c.kill(context.Cause(ctx).Error()) })
-	conn, err := connect(client, l.AutoMTLS)
+	conn, err := connect(client, x.AutoMTLS)
 	if !stop() && ctx.Err() != nil {
 		err = cmp.Or(err, context.Cause(ctx))
 	}
 	if err != nil {
 		err = c.explain(ctx, err)
 		c.ended(err)
-		c.release()
+		c.Release()
 		return nil, err
 	}
-	c.conn = conn
-	return &c.process, nil
-}
-
-// dialOptions are those of a connection to an extension.
-func dialOptions() []grpc.DialOption {
-	return []grpc.DialOption{
-		grpc.WithDefaultCallOptions(
-			grpc.MaxCallRecvMsgSize(contract.MaxMessage), grpc.MaxCallSendMsgSize(contract.MaxMessage)),
-		grpc.WithStaticStreamWindowSize(contract.StreamWindow), grpc.WithStaticConnWindowSize(contract.ConnWindow),
-	}
+	c.Conn = conn
+	return &c.Process, nil
 }
 
 // connect starts the process and opens the connection.
@@ -136,8 +136,8 @@ func connect(client *plugin.Client, mtls bool) (*grpc.ClientConn, error) {
 		return nil, err
 	}
 	if addr.Network() != "unix" && !mtls {
-		return nil, permanent{fmt.Errorf("the extension listens on %s %s without encryption: use a unix socket, "+
-			"or set AutoMTLS", addr.Network(), addr)}
+		return nil, supervisor.Failure{Permanent: true, Err: fmt.Errorf("the extension listens on %s %s without "+
+			"encryption: use a unix socket, or set AutoMTLS", addr.Network(), addr)}
 	}
 	protocol, err := client.Client()
 	if err != nil {
@@ -162,30 +162,34 @@ func (c *child) noteConn(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.
 
 // explain says why a start failed, and what to do.
 func (c *child) explain(ctx context.Context, err error) error {
-	if c.pid == 0 { // not started
+	if c.PID == 0 { // not started
 		return err
 	}
 	c.kill("the start failed")
-	<-c.done
+	<-c.Done
+	failure := supervisor.Failure{Err: err}
+	_ = errors.As(err, &failure)
 	hello := strings.TrimSpace(c.hello)
 	fields := strings.Split(hello, "|")
 	greeted := len(fields) >= 4 && fields[0] == "1"
 	switch {
 	case ctx.Err() != nil:
-		err = context.Cause(ctx)
-	case isPermanent(err):
+		failure = supervisor.Failure{Err: context.Cause(ctx)}
+	case failure.Permanent:
 	case greeted && fields[1] != fmt.Sprint(contract.ProtocolVersion):
-		err = permanent{fmt.Errorf("the extension speaks version %s of the protocol and this kernel version %d: "+
-			"build both against the same one", fields[1], contract.ProtocolVersion)}
+		failure.Permanent = true
+		failure.Err = fmt.Errorf("the extension speaks version %s of the protocol and this kernel version %d: "+
+			"build both against the same one", fields[1], contract.ProtocolVersion)
 	case greeted:
-		err = fmt.Errorf("connect to the extension after its handshake: %w (%s)", err, c.exit.Reason)
+		failure.Err = fmt.Errorf("connect to the extension after its handshake: %w (%s)", err, c.Exit.Reason)
 	case hello != "":
-		err = fmt.Errorf("the extension wrote %q to stdout where the handshake was expected: "+
+		failure.Err = fmt.Errorf("the extension wrote %q to stdout where the handshake was expected: "+
 			"stdout belongs to the protocol, log on stderr", contract.Truncate(hello, longestHello, "…"))
 	default:
-		err = fmt.Errorf("the process ended before its handshake: %s", c.exit.Reason)
+		failure.Err = fmt.Errorf("the process ended before its handshake: %s", c.Exit.Reason)
 	}
-	return crashed{err, c.exit.Crash}
+	failure.Crash = c.Exit.Crash
+	return failure
 }
 
 // Start starts the process.
@@ -218,7 +222,7 @@ func (c *child) Start(context.Context) error {
 }
 
 func (c *child) lines(stream string) *lines {
-	return newLines(c.ctx, func(line []byte) { c.output.Line(stream, line) })
+	return newLines(c.Context, func(line []byte) { c.output.Line(stream, line) })
 }
 
 func (c *child) spawn() error {
@@ -227,16 +231,16 @@ func (c *child) spawn() error {
 	if c.killed != "" {
 		c.cmd.Err = errors.New(c.killed)
 	}
-	err := c.s.spawner.Do(func() error { return c.s.options.Processes.Start(c.cmd) })
+	err := c.spawner.do(func() error { return c.options.Processes.Start(c.cmd) })
 	if err == nil {
-		c.pid = c.cmd.Process.Pid
+		c.PID = c.cmd.Process.Pid
 	}
 	return err
 }
 
 // watch waits for the end of the process and of its output.
 func (c *child) watch(stdout, stderr io.Closer) {
-	if awaitExit(c.pid) {
+	if awaitExit(c.PID) {
 		c.endGroup()
 	}
 	state, err := c.cmd.Process.Wait()
@@ -254,13 +258,13 @@ func (c *child) watch(stdout, stderr io.Closer) {
 	timer.Stop()
 	_, _ = stdout.Close(), stderr.Close()
 
-	c.s.options.Processes.Sweep(c.pid)
+	c.options.Processes.Sweep(c.PID)
 	summary, full := c.output.Last()
 	if killed == "" && summary != "" && !clean {
 		reason += ": " + summary
 	}
-	c.exit = exit{Clean: clean, Killed: killed != "", Reason: reason, Crash: full}
-	close(c.done)
+	c.Exit = supervisor.Exit{Clean: clean, Killed: killed != "", Reason: reason, Crash: full}
+	close(c.Done)
 }
 
 // endGroup kills the rest of the process group, once: afterwards its number may
@@ -269,7 +273,7 @@ func (c *child) endGroup() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.dead {
-		_ = syscall.Kill(-c.pid, syscall.SIGKILL)
+		_ = syscall.Kill(-c.PID, syscall.SIGKILL)
 		c.dead = true
 	}
 	return c.killed
@@ -283,14 +287,14 @@ func (c *child) kill(reason string) {
 		return
 	}
 	c.killed = cmp.Or(c.killed, reason)
-	if c.pid != 0 {
-		_ = syscall.Kill(-c.pid, syscall.SIGKILL)
+	if c.PID != 0 {
+		_ = syscall.Kill(-c.PID, syscall.SIGKILL)
 	}
 }
 
 // Wait returns when the process has exited and its output has been read.
 func (c *child) Wait(context.Context) error {
-	<-c.done
+	<-c.Done
 	return nil
 }
 
@@ -307,10 +311,10 @@ func (c *child) Kill(context.Context) error {
 // ID is empty before the process has started: go-plugin has nothing to kill
 // then.
 func (c *child) ID() string {
-	if c.pid == 0 {
+	if c.PID == 0 {
 		return ""
 	}
-	return strconv.Itoa(c.pid)
+	return strconv.Itoa(c.PID)
 }
 
 func (c *child) Stdout() io.ReadCloser                            { return c.handshake }
@@ -319,9 +323,3 @@ func (c *child) Name() string                                     { return c.cmd
 func (c *child) Diagnose(context.Context) string                  { return "" }
 func (c *child) PluginToHost(n, a string) (string, string, error) { return n, a, nil }
 func (c *child) HostToPlugin(n, a string) (string, string, error) { return n, a, nil }
-
-// goneError is why a context of an instance ended.
-type goneError struct{ reason error }
-
-func (e goneError) Error() string   { return e.reason.Error() }
-func (e goneError) Unwrap() []error { return []error{contract.ErrGone, e.reason} }

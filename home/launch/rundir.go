@@ -1,4 +1,4 @@
-package supervisor
+package launch
 
 import (
 	"errors"
@@ -19,9 +19,11 @@ const (
 	longestSocket   = "/" + socketDirPrefix + "0123456789/plugin0123456789"
 )
 
-// prepareRunDir makes dir usable for sockets: it exists, is private and short
-// enough, and holds no sockets of an earlier kernel, whose processes are killed.
-func (s *Supervisor) prepareRunDir(dir string) (string, error) {
+// prepareRunDir makes the directory usable for sockets: it exists, is private and short
+// enough, and holds no sockets of an earlier kernel, whose processes are killed. It
+// returns the absolute path.
+func prepareRunDir(o Options) (string, error) {
+	dir := o.RunDir
 	if dir == "" {
 		return "", errors.New("no runtime directory is given")
 	}
@@ -46,7 +48,7 @@ func (s *Supervisor) prepareRunDir(dir string) (string, error) {
 	}
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), socketDirPrefix) })
 	if len(entries) > 0 {
-		s.endLeftovers(dir)
+		endLeftovers(o, dir)
 	}
 	for _, e := range entries {
 		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
@@ -75,9 +77,9 @@ func makePrivate(dir string) error {
 // endLeftovers kills processes of an earlier kernel that outlived it: children
 // of extensions, or extensions where the system has no parent-death signal. They
 // are known by the socket directory in their environment.
-func (s *Supervisor) endLeftovers(dir string) {
+func endLeftovers(o Options, dir string) {
 	mark := plugin.EnvUnixSocketDir + "=" + filepath.Join(dir, socketDirPrefix)
-	if killed := s.options.Processes.KillMarked(mark); len(killed) > 0 {
-		s.options.Log.Warn("ended processes that an earlier kernel left behind", "pids", killed)
+	if killed := o.Processes.KillMarked(mark); len(killed) > 0 {
+		o.Log.Warn("ended processes that an earlier kernel left behind", "pids", killed)
 	}
 }

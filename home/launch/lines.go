@@ -1,34 +1,13 @@
-package supervisor
+package launch
 
 import (
 	"bytes"
 	"context"
 	"io"
-	"iter"
 	"sync"
 
 	"golang.org/x/time/rate"
 )
-
-// Output takes what one process writes. It is safe for concurrent use.
-type Output interface {
-	// Line takes a line of the stream "stdout" or "stderr". It must not block for long.
-	Line(stream string, line []byte)
-	// Conceal redacts secrets from now on, in lines and in Last.
-	Conceal(secrets iter.Seq[string])
-	// Clean returns a text with these secrets redacted.
-	Clean(text string) string
-	// Last returns the end of what was written: in one line, and in full.
-	Last() (summary, full string)
-}
-
-// unheard takes what nothing reads.
-type unheard struct{}
-
-func (unheard) Line(string, []byte)      {}
-func (unheard) Conceal(iter.Seq[string]) {}
-func (unheard) Clean(text string) string { return text }
-func (unheard) Last() (one, full string) { return "", "" }
 
 const (
 	maxLine = 64 << 10 // a longer line is cut into pieces

@@ -1,4 +1,4 @@
-package supervisor
+package launch
 
 import (
 	"bytes"
@@ -16,144 +16,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/home/orphans"
 	"github.com/switchboard-run/switchboard/home/output"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/kernel/supervisor/supervisortest"
 )
 
-// patience bounds waiting for what must happen; no test depends on how long it
-// takes.
-const patience = 2 * time.Minute
-
-// event is a call of the observer.
-type event struct {
-	kind       string // active, gone, changed
-	id         string
-	generation int64
-	reason     string
-	instance   *Instance
-	status     Status
-}
-
-func (e event) String() string {
-	return fmt.Sprintf("%s %s/%d %s%s", e.kind, e.id, e.generation, e.reason, e.status.State)
-}
-
-// recorder is an Observer that keeps everything, and checks the order.
-type recorder struct {
-	t       testing.TB
-	mu      sync.Mutex
-	events  []event
-	more    chan struct{}
-	current map[string]int64 // active generation
-	calling map[string]bool
-}
-
-func newRecorder(tb testing.TB) *recorder {
-	tb.Helper()
-	return &recorder{t: tb, more: make(chan struct{}), current: map[string]int64{}, calling: map[string]bool{}}
-}
-
-func (r *recorder) add(e event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.calling[e.id] {
-		r.t.Errorf("two calls of the observer at once for %s", e.id)
-	}
-	switch e.kind {
-	case "active":
-		if r.current[e.id] != 0 {
-			r.t.Errorf("%s: generation %d is active before %d is gone", e.id, e.generation, r.current[e.id])
-		}
-		r.current[e.id] = e.generation
-	case "gone":
-		if at := r.current[e.id]; at != 0 && at != e.generation {
-			r.t.Errorf("%s: generation %d is gone while %d is active", e.id, e.generation, at)
-		}
-		r.current[e.id] = 0
-	}
-	r.events = append(r.events, e)
-	close(r.more)
-	r.more = make(chan struct{})
-}
-
-func (r *recorder) Active(i *Instance) {
-	r.add(event{kind: "active", id: i.ID, generation: i.Generation, instance: i})
-}
-
-func (r *recorder) Gone(id string, generation int64, reason string) {
-	r.add(event{kind: "gone", id: id, generation: generation, reason: reason})
-}
-
-func (r *recorder) Changed(s Status) {
-	r.add(event{kind: "changed", id: s.ID, generation: s.Generation, status: s})
-}
-
-// await returns the first event from the given one on that fits.
-func (r *recorder) await(tb testing.TB, from int, what string, fits func(event) bool) (event, int) {
-	tb.Helper()
-	timeout := time.After(patience)
-	for {
-		r.mu.Lock()
-		for i := from; i < len(r.events); i++ {
-			if fits(r.events[i]) {
-				e := r.events[i]
-				r.mu.Unlock()
-				return e, i + 1
-			}
-		}
-		more := r.more
-		r.mu.Unlock()
-		select {
-		case <-more:
-		case <-timeout:
-			tb.Fatalf("waited in vain for %s; seen:\n%s", what, r)
-		}
-	}
-}
-
-func (r *recorder) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var b strings.Builder
-	for _, e := range r.events {
-		fmt.Fprintln(&b, " ", e)
-	}
-	return b.String()
-}
-
-func (r *recorder) mark() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.events)
-}
-
-// active waits for an extension to become active after the mark.
-func (r *recorder) active(tb testing.TB, from int, id string) *Instance {
-	tb.Helper()
-	e, _ := r.await(tb, from, id+" to be active", func(e event) bool { return e.kind == "active" && e.id == id })
-	return e.instance
-}
-
-func (r *recorder) gone(tb testing.TB, from int, id string) event {
-	tb.Helper()
-	e, _ := r.await(tb, from, id+" to be gone", func(e event) bool { return e.kind == "gone" && e.id == id })
-	return e
-}
-
-func (r *recorder) state(tb testing.TB, from int, id string, state State) Status {
-	tb.Helper()
-	e, _ := r.await(tb, from, id+" to be "+string(state), func(e event) bool {
-		return e.kind == "changed" && e.id == id && e.status.State == state
-	})
-	return e.status
-}
+// patience bounds waiting for what must happen.
+const patience = supervisortest.Patience
 
 // logs collects what extensions write.
 type logs struct {
 	mu sync.Mutex
 	by map[string]*bytes.Buffer
 }
+
+func newLogs() *logs { return &logs{by: map[string]*bytes.Buffer{}} }
 
 func (l *logs) sink(id string) io.Writer {
 	l.mu.Lock()
@@ -183,8 +64,8 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // bench is a supervisor with its observer.
 type bench struct {
-	*Supervisor
-	*recorder
+	*supervisor.Supervisor
+	*supervisortest.Recorder
 	logs *logs
 	dir  string
 }
@@ -212,17 +93,27 @@ type observed struct{ orphans.Unwatched }
 func (observed) KillMarked(mark string) []int { return (&orphans.Processes{}).KillMarked(mark) }
 func (observed) Stopped(pid int) bool         { return (&orphans.Processes{}).Stopped(pid) }
 
-func setup(tb testing.TB, change ...func(*Options)) *bench {
+// options are those of both, as far as tests change them.
+type options struct {
+	supervisor.Options
+	RunDir string
+}
+
+func setup(tb testing.TB, change ...func(*options)) *bench {
 	tb.Helper()
-	b := &bench{recorder: newRecorder(tb), logs: &logs{by: map[string]*bytes.Buffer{}}, dir: shortDir(tb)}
-	o := Options{Observer: b.recorder, RunDir: b.dir, Output: b.logs.output, Processes: observed{}}
+	b := &bench{Recorder: supervisortest.NewRecorder(tb), logs: newLogs(), dir: shortDir(tb)}
+	o := options{RunDir: b.dir}
 	for _, f := range change {
 		f(&o)
 	}
-	s, err := New(o)
+	l, err := New(Options{
+		RunDir: o.RunDir, Output: b.logs.output, Processes: observed{}, Log: hclog.NewNullLogger(),
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
+	o.Observer, o.Launcher = b.Recorder, l.Launch
+	s := supervisor.New(o.Options)
 	s.Begin(firstGeneration)
 	b.Supervisor = s
 	tb.Cleanup(func() {
@@ -231,6 +122,7 @@ func setup(tb testing.TB, change ...func(*Options)) *bench {
 		if err := s.Stop(ctx); err != nil {
 			tb.Errorf("stopping: %v", err)
 		}
+		l.Close()
 	})
 	return b
 }
@@ -245,16 +137,16 @@ func self() string {
 }
 
 // spec is an extension played by the test binary.
-func spec(id, mode string, b behavior) Spec {
+func spec(id, mode string, b behavior) supervisor.Spec {
 	config, err := json.Marshal(b)
 	if err != nil {
 		panic(err)
 	}
-	return Spec{
+	return supervisor.Spec{
 		ID: id, Name: strings.ToUpper(id), Command: []string{self()},
 		Env:          []string{"PATH=" + os.Getenv("PATH"), modeEnv + "=" + mode, "GOCOVERDIR=/tmp"},
 		StartTimeout: patience, ShutdownGrace: patience,
-		Restart:     Restart{Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond},
+		Restart:     supervisor.Restart{Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond},
 		Fingerprint: mode + string(config),
 		Init: func(generation int64) (*extensionv1.InitRequest, error) {
 			return &extensionv1.InitRequest{Id: id, Generation: generation, Config: config}, nil
@@ -262,7 +154,7 @@ func spec(id, mode string, b behavior) Spec {
 	}
 }
 
-func (b *bench) apply(tb testing.TB, specs ...Spec) {
+func (b *bench) apply(tb testing.TB, specs ...supervisor.Spec) {
 	tb.Helper()
 	if err := b.Apply(specs); err != nil {
 		tb.Fatal(err)
@@ -275,14 +167,14 @@ func (b *bench) settle(tb testing.TB) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := b.Wait(ctx); err != nil {
-		tb.Fatalf("%v\n%s", err, b.recorder)
+		tb.Fatalf("%v\n%s", err, b.Recorder)
 	}
 }
 
-func (b *bench) status(tb testing.TB, id string) Status {
+func (b *bench) status(tb testing.TB, id string) supervisor.Status {
 	tb.Helper()
 	all := b.Statuses()
-	i := slices.IndexFunc(all, func(s Status) bool { return s.ID == id })
+	i := slices.IndexFunc(all, func(s supervisor.Status) bool { return s.ID == id })
 	if i < 0 {
 		tb.Fatalf("no status of %s", id)
 	}
@@ -290,7 +182,7 @@ func (b *bench) status(tb testing.TB, id string) Status {
 }
 
 // call has the extension do something.
-func call(tb testing.TB, i *Instance, name, argument string) (string, error) {
+func call(tb testing.TB, i *supervisor.Instance, name, argument string) (string, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -303,7 +195,7 @@ func call(tb testing.TB, i *Instance, name, argument string) (string, error) {
 	return r.GetContent(), err
 }
 
-func mustCall(tb testing.TB, i *Instance, name, argument string) string {
+func mustCall(tb testing.TB, i *supervisor.Instance, name, argument string) string {
 	tb.Helper()
 	content, err := call(tb, i, name, argument)
 	if err != nil {

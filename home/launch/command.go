@@ -1,15 +1,17 @@
-package supervisor
+package launch
 
 import (
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 
 // newCommand is the command of l, with the program before it that applies the
 // sandbox. It never fails: errors of the command appear when it is started.
-func newCommand(l launch) *exec.Cmd {
+func newCommand(l supervisor.Launch) *exec.Cmd {
 	cmd := command(l.Command, l.Dir)
 	if l.Policy == nil || len(l.Confine) == 0 {
 		return cmd
