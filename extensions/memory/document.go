@@ -30,7 +30,7 @@ func (m *memory) exportAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	return sdk.ToolResult{Content: markdown.Format(items)}, nil
+	return sdk.ToolResult{Content: markdown.Format(items, c.Principal.Own)}, nil
 }
 
 // imported is the result of import_memories.
@@ -204,12 +204,9 @@ func (g *merger) problem(line int, format string, args ...any) {
 }
 
 func (g *merger) add(e markdown.Entry) {
-	old, known := g.old(e)
-	switch {
-	case known:
+	old, known := g.old(&e)
+	if known {
 		e.Principal = old.Principal
-	case e.Principal.Group == "" || g.principal.Confined:
-		e.Principal = g.principal
 	}
 	key := keyOf(e.Item)
 	if line, twice := g.texts[key]; twice {
@@ -225,7 +222,7 @@ func (g *merger) add(e markdown.Entry) {
 	case known:
 		e.ID = old.ID
 	case e.ID == "":
-		e.ID = item.NewID(e.Scope+e.Group(), e.Text, func(id string) bool { return g.all.free(id) && g.lines[id] == 0 })
+		e.ID = item.NewID(e.Scope+e.Whose(), e.Text, func(id string) bool { return g.all.free(id) && g.lines[id] == 0 })
 	}
 	if line := g.lines[e.ID]; line != 0 {
 		g.problem(e.Line, "same memory %s as line %d: remove one of them, or its id", e.ID, line)
@@ -257,18 +254,24 @@ func (g *merger) add(e markdown.Entry) {
 	}
 }
 
-// old returns the stored memory of an entry, by its id or its text.
-func (g *merger) old(e markdown.Entry) (row, bool) {
-	if e.ID != "" {
-		if old, ok := g.all.byID[e.ID]; ok {
-			return old, true
+// old returns the stored memory of an entry, by its id or its text. Of a new one, it
+// completes whose it is, and removes an id that the caller may not use.
+func (g *merger) old(e *markdown.Entry) (old row, ok bool) {
+	if old, ok = g.all.byID[e.ID]; ok && g.principal.Sees(old.Principal) {
+		return old, true
+	}
+	if _, damaged := g.all.unreadable[e.ID]; ok || damaged && !g.allowed.damaged() {
+		e.ID = ""
+	}
+	if stated := e.Principal; !g.principal.Confined && (stated.Own || stated.Group != "") && g.principal.Sees(stated) {
+		old, ok = g.all.byID[g.all.byText[keyOf(e.Item)]]
+	} else {
+		e.Principal = g.principal
+		if e.Household && !g.principal.Confined {
+			e.Principal.Own = false
 		}
+		old, ok = g.all.same(e.Principal, e.Scope, e.Text)
 	}
-	p := g.principal
-	if e.Principal.Group != "" && !p.Confined {
-		p = e.Principal
-	}
-	old, ok := g.all.same(p, e.Scope, e.Text)
 	return old, ok && g.allowed.use(old.Item)
 }
 

@@ -46,7 +46,8 @@ func build(now func() time.Time) sdk.Extension {
 			m.start(ctx, k, k.Log(), now, k.Location())
 			return nil
 		},
-		Tools: m.tools(),
+		Handle: m.handle,
+		Tools:  m.tools(),
 	}
 }
 

@@ -37,7 +37,7 @@ func (m *memory) relevant(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 	nothing := false
 	err := m.use(ctx, c, a.Scope, func(all *rows, allowed reach) error {
 		written := map[string]bool{}
-		nothing = !c.Principal.Confined && !all.any(allowed) // it holds for all conversations of an agent
+		nothing = !c.Principal.Confined && !all.any(allowed.granted) // for all people and conversations of an agent
 		now := m.now().In(m.zoneOf(c))
 		preferences := all.filter(func(r row) bool { return r.Kind == item.Preference && allowed.use(r.Item) })
 		// Preferred channels come first, so that they are always included.

@@ -69,10 +69,13 @@ func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 		if err != nil {
 			return err
 		}
+		if other, taken := all.byText[keyOf(fresh)]; changing && taken && other != old.ID {
+			return words.Errorf("memory %s already has this text: forget %s instead", other, old.ID)
+		}
 		switch {
 		case !changing:
 			out.Status = "remembered"
-			fresh.ID = item.NewID(scope+fresh.Group(), fresh.Text, all.free)
+			fresh.ID = item.NewID(scope+fresh.Whose(), fresh.Text, all.free)
 		case sameContent(old.Item, fresh):
 			out.Status = "known"
 		default:
@@ -102,15 +105,9 @@ func (m *memory) target(
 ) (row, bool, error) {
 	if a.ID != "" {
 		old, err := all.get(a.ID, allowed)
-		if a.Text == "" {
-			a.Text = old.Text
-		}
 		if err == nil && a.Scope != "" && a.Scope != old.Scope {
 			err = words.Errorf("memory %s is in scope %s: to move it to %s, remember it there and forget this one",
 				old.ID, old.Scope, a.Scope)
-		}
-		if other, taken := all.same(c.Principal, old.Scope, a.Text); err == nil && taken && other.ID != old.ID {
-			err = words.Errorf("memory %s already has this text: forget %s instead", other.ID, old.ID)
 		}
 		return old, true, err
 	}

@@ -27,10 +27,11 @@ type rows struct {
 	unreadable map[string]broken // by id
 }
 
-// textKey is the same for memories with the same text.
-type textKey struct{ scope, group, text string }
+// textKey is the same for memories with the same text that belong to the same person, to
+// the same group, or to the household.
+type textKey struct{ scope, whose, text string }
 
-func keyOf(i item.Item) textKey { return textKey{i.Scope, i.Group(), item.Normalize(i.Text)} }
+func keyOf(i item.Item) textKey { return textKey{i.Scope, i.Whose(), item.Normalize(i.Text)} }
 
 // broken is an unreadable row.
 type broken struct {
@@ -73,11 +74,11 @@ func (r *rows) version(id string) int64 {
 // free reports whether no memory has the id.
 func (r *rows) free(id string) bool { return r.version(id) == 0 }
 
-// same returns the memory of a scope with the same text, of the household or said in
-// the group of the call.
+// same returns the memory of a scope with the same text: the person's own, the
+// household's, or what was said in the group of the call.
 func (r *rows) same(p contract.Principal, scope, text string) (row, bool) {
-	for _, group := range []string{"", p.Group} {
-		if x, ok := r.byID[r.byText[textKey{scope, group, item.Normalize(text)}]]; ok && p.Sees(x.Principal) {
+	for _, whose := range append(append([]string{p.Person}, p.Accounts...), "", p.Group) {
+		if x, ok := r.byID[r.byText[textKey{scope, whose, item.Normalize(text)}]]; ok && p.Sees(x.Principal) {
 			return x, true
 		}
 	}
@@ -89,10 +90,10 @@ func (r *rows) within(allowed reach) []row {
 	return r.filter(func(x row) bool { return allowed.use(x.Item) })
 }
 
-// any reports whether there is a memory that a call may use.
-func (r *rows) any(allowed reach) bool {
+// any reports whether there is a memory that want accepts.
+func (r *rows) any(want func(item.Item) bool) bool {
 	for _, x := range r.byID {
-		if allowed.use(x.Item) {
+		if want(x.Item) {
 			return true
 		}
 	}

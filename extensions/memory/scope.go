@@ -12,18 +12,22 @@ import (
 
 // reach is what a call may see and change.
 type reach struct {
-	scopes []string // nil: all
-	// In a group that is not the household's, only what was said there.
+	scopes    []string // nil: all
 	principal contract.Principal
 }
 
 // use reports whether the call may see and change a memory.
 func (r reach) use(i item.Item) bool {
-	return (r.scopes == nil || slices.Contains(r.scopes, i.Scope)) && r.principal.Sees(i.Principal)
+	return r.granted(i) && r.principal.Sees(i.Principal)
+}
+
+// granted reports whether the call may use the scope of a memory.
+func (r reach) granted(i item.Item) bool {
+	return r.scopes == nil || slices.Contains(r.scopes, i.Scope)
 }
 
 // damaged reports whether the call may see and remove unreadable memories: it is not
-// known where they were said.
+// known whose they are.
 func (r reach) damaged() bool { return !r.principal.Confined }
 
 // readable returns what a call may read: the given scope, or all that the manifest of

@@ -48,8 +48,8 @@ type Item struct {
 	By        string `json:"by,omitempty"` // the person who said it, for display
 	// Attachments are the files that belong to it; its value keeps them.
 	Attachments []contract.Attachment `json:"attachments,omitempty"`
-	// Principal is for whom it was stored, and where it was said. One without belongs
-	// to the household.
+	// Principal is for whom it was stored, and where it was said. An item that is not the
+	// person's own belongs to the household.
 	Principal contract.Principal `json:"principal,omitzero"`
 	Created   time.Time          `json:"created"`
 	Updated   time.Time          `json:"updated"`
@@ -68,12 +68,21 @@ func isName(s string, maxLength int, others string) bool {
 		strings.Trim(s, letters+"0123456789"+others) == ""
 }
 
-// Group returns the group that the item belongs to; empty: the household.
+// Group returns the group that the item belongs to; empty: the household, or a person.
 func (i Item) Group() string {
 	if i.Principal.Confined {
 		return i.Principal.Group
 	}
 	return ""
+}
+
+// Whose returns the group or, of a private item, the person's account that the item
+// belongs to; empty: the household.
+func (i Item) Whose() string {
+	if group := i.Group(); group != "" || !i.Principal.Own {
+		return group
+	}
+	return i.Principal.Person
 }
 
 // Check returns an error if the item is invalid.

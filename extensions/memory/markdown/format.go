@@ -31,8 +31,12 @@ import (
 
 var titles = map[item.Kind]string{item.Preference: "Preferences", item.Open: "Open items", item.Fact: "Facts"}
 
-// Format formats a document. Items of one scope and kind keep their order.
-func Format(items []item.Item) string {
+// household is the owner of an item that belongs to no person.
+const household = "household"
+
+// Format formats a document. Items of one scope and kind keep their order. own: what the
+// caller imports without an owner is theirs, so the household's items need one.
+func Format(items []item.Item, own bool) string {
 	var b strings.Builder
 	b.WriteString("# Memory\n")
 	var scopes []string
@@ -54,14 +58,14 @@ func Format(items []item.Item) string {
 					fmt.Fprintf(&b, "\n### %s\n\n", titles[kind])
 					begun = true
 				}
-				write(&b, i)
+				write(&b, i, own)
 			}
 		}
 	}
 	return b.String()
 }
 
-func write(b *strings.Builder, i item.Item) {
+func write(b *strings.Builder, i item.Item, own bool) {
 	box := ""
 	if i.Kind == item.Open {
 		box = "[ ] "
@@ -88,6 +92,12 @@ func write(b *strings.Builder, i item.Item) {
 	}
 	field("by", i.By)
 	field("group", i.Group())
+	switch {
+	case i.Principal.Own:
+		field("owner", i.Principal.Person)
+	case own && i.Group() == "":
+		field("owner", household)
+	}
 	field("id", i.ID)
 	field("created", stamp(i.Created))
 	if !i.Updated.Equal(i.Created) {

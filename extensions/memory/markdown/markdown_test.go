@@ -56,15 +56,17 @@ func TestFormatAndParse(t *testing.T) {
 				x.Principal = contract.Principal{Group: "g1", Confined: true}
 			case item.Preference:
 				x.Scope, x.By, x.Updated = "work", "Anna: the boss", at.Add(time.Hour)
+				x.Principal = contract.Principal{Person: "p1", Group: "g1", Confined: true, Own: true}
 			case item.Fact:
 				x.ID += "f"
+				x.Principal = contract.Principal{Person: "p1", Own: true}
 			}
 			items = append(items, x)
 		}
 	}
-	doc := Format(items)
+	doc := Format(items, false)
 	got := parse(t, doc)
-	if again := Format(got); again != doc {
+	if again := Format(got, false); again != doc {
 		t.Errorf("formatted again, the document differs:\n%s", cmp.Diff(doc, again))
 	}
 	want := map[string]item.Item{}
@@ -89,10 +91,10 @@ func TestDocument(t *testing.T) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, zone)
 	got := Format([]item.Item{
 		{ID: "m1", Scope: "personal", Kind: item.Fact, Text: "A fact\nof two lines", Created: at, Updated: at,
-			By: "Anna"},
+			By: "Anna", Principal: contract.Principal{Person: "anna", Own: true}},
 		{ID: "m2", Scope: "personal", Kind: item.Open, Text: "Water the plants", Created: at,
 			Updated: at.Add(time.Minute), Due: due(t, "2026-03-02"), ChannelID: "cli_channel"},
-	})
+	}, true)
 	want := `# Memory
 
 ## Scope: personal
@@ -102,6 +104,7 @@ func TestDocument(t *testing.T) {
 - [ ] Water the plants
   - due: 2026-03-02
   - channel: cli_channel
+  - owner: household
   - id: m2
   - created: 2026-03-01T10:00:00+01:00
   - updated: 2026-03-01T10:01:00+01:00
@@ -111,6 +114,7 @@ func TestDocument(t *testing.T) {
 - A fact
   of two lines
   - by: Anna
+  - owner: anna
   - id: m1
   - created: 2026-03-01T10:00:00+01:00
 `
@@ -167,13 +171,14 @@ func TestProblems(t *testing.T) {
 		"- a\n  - id: m1\n  - id: m1":    "line 3: duplicate field id",
 		"- a\n  - id: not an id":         `line 1: invalid id "not an id"`,
 		"- a\n  - id: m1\n  more":        "line 3: unexpected “more” after the fields",
+		"- a\n  - owner: two people":     "line 2: invalid owner “two people”: use household, or the id",
 		"- a\n  - created: yesterday":    "line 2: parse time “yesterday”",
 		"- a\n  - channel: Not One":      `line 1: invalid channel "Not One"`,
 		"- ":                             "line 1: text is empty",
 		"-\n":                            "line 1: text is empty",
 		"## Facts\n  indented":           "line 2: indented line without an item",
 		"- " + strings.Repeat("x", 5000): "line 1: text has 5000 bytes",
-		"- ok\n- a\n  - x\n- b\n  - due: ?": "line 3: unknown field “- x”: use due, channel, file, by, group, id, created or " +
+		"- ok\n- a\n  - x\n- b\n  - due: ?": "line 3: unknown field “- x”: use due, channel, file, by, group, owner, id, created or " +
 			"updated, or write “\\-” for text\nline 5: parse due date \"?\"",
 		strings.Repeat("- \n", 30): "and 10 more",
 	} {
@@ -210,7 +215,7 @@ func FuzzParse(f *testing.F) {
 			}
 			items = append(items, e.Item)
 		}
-		written := Format(items)
+		written := Format(items, false)
 		again, err := Parse(written, item.Personal, zone)
 		if err != nil {
 			t.Fatalf("%v in the formatted document:\n%s", err, written)
@@ -225,7 +230,7 @@ func FuzzParse(f *testing.F) {
 			}
 			second = append(second, e.Item)
 		}
-		if rewritten := Format(second); rewritten != written {
+		if rewritten := Format(second, false); rewritten != written {
 			t.Errorf("formatted again, the document differs:\n%s", cmp.Diff(written, rewritten))
 		}
 	})

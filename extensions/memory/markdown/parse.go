@@ -16,8 +16,9 @@ import (
 // empty.
 type Entry struct {
 	item.Item
-	Line int  // its first line
-	Done bool // an open item that is checked off
+	Line      int  // its first line
+	Done      bool // an open item that is checked off
+	Household bool // it states that it belongs to the household
 }
 
 // Problems are the invalid lines of a document.
@@ -178,8 +179,8 @@ func (p *parser) below(n int, text string) {
 	}
 }
 
-const unknownField = "unknown field %s: use due, channel, file, by, group, id, created or updated, " +
-	"or write “\\-” for text"
+const unknownField = "unknown field %s: use due, channel, file, by, group, owner, id, created or " +
+	"updated, or write “\\-” for text"
 
 func (p *parser) field(n int, name, value string) {
 	if p.fields[name] && name != "file" {
@@ -198,7 +199,9 @@ func (p *parser) field(n int, name, value string) {
 	case "by":
 		p.item.By = value
 	case "group":
-		p.item.Principal = contract.Principal{Group: value, Confined: value != ""}
+		p.item.Principal.Group, p.item.Principal.Confined = value, value != ""
+	case "owner":
+		err = p.owner(value)
 	case "due":
 		p.item.Due, err = item.ParseDue(value, p.zone)
 	case "created":
@@ -212,6 +215,22 @@ func (p *parser) field(n int, name, value string) {
 		p.problem(n, "%v", err)
 	}
 }
+
+// owner sets whose own the item is.
+func (p *parser) owner(value string) error {
+	switch {
+	case len(strings.Fields(value)) > 1 || len(value) > maxOwner:
+		return fmt.Errorf("invalid owner %s: use %s, or the id of an account as in an export", quoted(value), household)
+	case value == household:
+		p.item.Household = true
+	case value != "":
+		p.item.Principal.Person, p.item.Principal.Own = value, true
+	}
+	return nil
+}
+
+// maxOwner is the most bytes of an account's id.
+const maxOwner = 200
 
 // file adds a file to the item.
 func (p *parser) file(reference string) error {
