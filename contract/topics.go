@@ -248,6 +248,8 @@ type UserNotify struct {
 	Actions   []Action `json:"actions,omitempty"`
 	ChannelID string   `json:"channel_id,omitempty"`
 	ReplyTo   string   `json:"reply_to,omitempty"`
+	// Asked: the recipient asked for it at this time: quiet hours do not hold it back.
+	Asked bool `json:"asked,omitempty"`
 }
 
 // UserAsk is the payload of system.user.ask: a question for a person. It blocks

@@ -68,12 +68,12 @@ func (s *scheduler) snooze(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	if said := s.alreadyAnswered(c, r, fire); said != "" {
 		return sdk.JSON(answered{ID: r.ID, Status: "already", Text: said})
 	}
-	now := s.now()
-	at, err := schedule.ParseSnooze(cmp.Or(args.When, when), r.Location(), now)
+	now, zone := s.now(), s.zoneOf(c)
+	at, err := schedule.ParseSnooze(cmp.Or(args.When, when), zone, now)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	out := answered{ID: r.ID, Status: "snoozed", Next: &at, Text: againText(c.Language, at.In(r.Location()), now)}
+	out := answered{ID: r.ID, Status: "snoozed", Next: &at, Text: againText(c.Language, at.In(zone), now)}
 	if r.Kind == schedule.Once {
 		return sdk.JSON(out, s.write(r.Again(at).ChangedFrom(r.Schedule), r.version))
 	}

@@ -18,6 +18,7 @@ type listing struct {
 	Schedules  []view       `json:"schedules"`
 	More       int          `json:"more,omitempty"` // beyond the limit
 	Unreadable []unreadable `json:"unreadable,omitempty"`
+	Timezone   string       `json:"timezone,omitempty"` // of the person, in the answer to a command
 	Text       string       `json:"text"`
 }
 
@@ -63,6 +64,9 @@ func (s *scheduler) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, e
 		lines = append(lines, fmt.Sprintf("%s  unreadable, will not fire: %s", id, s.unreadable[id]))
 	}
 	s.mu.Unlock()
+	if c.Command != "" {
+		out.Timezone = s.zoneOf(c).String()
+	}
 	out.Text = strings.Join(lines, "\n")
 	return sdk.JSON(out)
 }

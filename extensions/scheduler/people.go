@@ -11,22 +11,25 @@ import (
 )
 
 // listText formats the result of list_schedules as the answer to /schedules.
-// Times are in the zone of the household, and also in that of the schedule if it
-// differs.
+// Times are in the zone of the person, and also in that of the schedule if it differs.
 func (s *scheduler) listText(content, language string) string {
 	var l listing
 	if err := json.Unmarshal([]byte(content), &l); err != nil {
 		return content
+	}
+	zone := s.location
+	if theirs, err := schedule.LoadZone(l.Timezone); err == nil {
+		zone = theirs
 	}
 	var b strings.Builder
 	if len(l.Schedules) == 0 {
 		b.WriteString(words.Say(language,
 			"Nothing is scheduled. For example, say: remind me in 5 minutes to turn off the kettle."))
 	} else {
-		b.WriteString(words.Say(language, "Reminders and repeating schedules (times in %s):", s.location) + "\n")
+		b.WriteString(words.Say(language, "Reminders and repeating schedules (times in %s):", zone) + "\n")
 	}
 	for _, v := range l.Schedules {
-		b.WriteString("\n- " + s.entry(v, language))
+		b.WriteString("\n- " + entry(v, zone, language))
 	}
 	if l.More > 0 {
 		b.WriteString("\n\n" + words.Count(language, "There is %d more. To see it: `/schedules limit=%d`",
@@ -43,7 +46,7 @@ func (s *scheduler) listText(content, language string) string {
 }
 
 // entry formats one schedule.
-func (s *scheduler) entry(v view, language string) string {
+func entry(v view, here *time.Location, language string) string {
 	say := func(text string, args ...any) string { return words.Say(language, text, args...) }
 	parts := []string{v.ID + ": " + quoted(v.Message, v.Topic)}
 	if v.State != string(schedule.Active) {
@@ -51,8 +54,8 @@ func (s *scheduler) entry(v view, language string) string {
 	}
 	switch {
 	case v.Next != nil:
-		next := words.Time(language, v.Next.In(s.location))
-		if zone, err := time.LoadLocation(v.Timezone); err == nil && v.Timezone != s.location.String() {
+		next := words.Time(language, v.Next.In(here))
+		if zone, err := time.LoadLocation(v.Timezone); err == nil && v.Timezone != here.String() {
 			next += " (" + words.Time(language, v.Next.In(zone)) + ", " + v.Timezone + ")"
 		}
 		parts = append(parts, next, say("in %s", words.Translate(language, v.In)))

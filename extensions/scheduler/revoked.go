@@ -16,7 +16,7 @@ const topicEnded = ID + ".ended"
 const maxEnded = 200
 
 // revoked cancels the schedules that a person who was revoked has set, or that were set
-// in their conversations.
+// in their conversations. The own ones of a person who was removed are deleted.
 func (s *scheduler) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	var person contract.PersonRevoked
 	if err := e.Decode(&person); err != nil {
@@ -26,6 +26,9 @@ func (s *scheduler) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, erro
 		return nil, err
 	}
 	theirs, err := s.all(ctx, sdk.ToolCall{}, func(sc schedule.Schedule) bool {
+		if person.Removed && isOwn(sc, person.Person) {
+			return true
+		}
 		return !sc.Finished() && (sc.ReplyTo != "" && slices.Contains(person.Conversations, sc.ReplyTo) ||
 			sc.Principal.Person != "" && sc.Principal.Person == person.Person)
 	})
@@ -33,21 +36,40 @@ func (s *scheduler) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, erro
 		return nil, err
 	}
 	for len(theirs) > maxEnded {
-		effects := s.end(theirs[:maxEnded])
+		effects := s.end(theirs[:maxEnded], person)
 		if _, err := s.k.Commit(ctx, effects...); err != nil {
 			return nil, err
 		}
 		theirs = theirs[maxEnded:]
 	}
-	return s.end(theirs), nil
+	return s.end(theirs, person), nil
 }
 
-func (s *scheduler) end(rows []row) sdk.Effects {
+func isOwn(sc schedule.Schedule, person string) bool {
+	return sc.Principal.Own && person != "" && sc.Principal.Person == person
+}
+
+// end cancels or deletes schedules, and tells which ones would have fired. Of a person's
+// own ones the owner is not told the text.
+func (s *scheduler) end(rows []row, person contract.PersonRevoked) sdk.Effects {
 	ended := contract.PersonEnded{Kind: "reminder"}
 	var effects sdk.Effects
 	for _, r := range rows {
-		effects = append(effects, s.write(r.Cancel(s.now()), r.version))
-		ended.Names = append(ended.Names, r.ID+" "+quoted(r.Message, r.Topic))
+		if person.Removed && isOwn(r.Schedule, person.Person) {
+			effects = append(effects, s.remove(r.ID, r.version))
+		} else {
+			effects = append(effects, s.write(r.Cancel(s.now()), r.version))
+		}
+		switch {
+		case r.Finished():
+		case r.Principal.Own:
+			ended.Names = append(ended.Names, r.ID)
+		default:
+			ended.Names = append(ended.Names, r.ID+" "+quoted(r.Message, r.Topic))
+		}
 	}
-	return append(effects, sdk.Publish(topicEnded, ended))
+	if len(ended.Names) > 0 {
+		effects = append(effects, sdk.Publish(topicEnded, ended))
+	}
+	return effects
 }

@@ -123,8 +123,7 @@ func (s *scheduler) decode(v sdk.Value) (row, error) {
 	return row{sc, v.Version}, nil
 }
 
-// seenBy returns whether a call may see and change a schedule. In a group that is not
-// the household's, a call sees only what was scheduled there.
+// seenBy returns whether a call may see and change a schedule.
 func seenBy(c sdk.ToolCall) func(schedule.Schedule) bool {
 	return func(sc schedule.Schedule) bool { return c.Principal.Sees(sc.Principal) }
 }

@@ -40,7 +40,7 @@ func TestOnceFiresOnce(t *testing.T) {
 		e := b.store.published()[0]
 		if e.GetTopic() != contract.TopicUserNotify ||
 			string(e.GetPayload()) != `{"text":"⏰ kettle","actions":`+buttons("r1.1")+
-				`,"channel_id":"telegram_channel","reply_to":"handle-1"}` {
+				`,"channel_id":"telegram_channel","reply_to":"handle-1","asked":true}` {
 			t.Errorf("published %s %s", e.GetTopic(), e.GetPayload())
 		}
 		if e.GetDedupeKey() != "sched:r1:1:2000-01-01T00:05:00.000Z" {
@@ -162,8 +162,8 @@ func TestDestinations(t *testing.T) {
 			t.Errorf("a handle is shown: %s", raw)
 		}
 		b.pass(time.Hour)
-		for i, want := range []string{`{"text":"⏰ anna","actions":` + buttons("r1.1") + `,"reply_to":"handle-anna"}`,
-			`{"text":"⏰ group","actions":` + buttons("r2.1") + `,"reply_to":"handle-group"}`} {
+		for i, want := range []string{`{"text":"⏰ anna","actions":` + buttons("r1.1") + `,"reply_to":"handle-anna","asked":true}`,
+			`{"text":"⏰ group","actions":` + buttons("r2.1") + `,"reply_to":"handle-group","asked":true}`} {
 			if got := string(b.store.published()[i].GetPayload()); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}

@@ -107,11 +107,15 @@ func (s *scheduler) tools() []sdk.Tool {
 
 // env returns the environment of a call's request.
 func (s *scheduler) env(c sdk.ToolCall) schedule.Env {
-	zone := s.location
+	return schedule.Env{Now: s.now(), Timezone: s.zoneOf(c).String(), MinEvery: s.minEvery}
+}
+
+// zoneOf returns the zone of the person for whom a call is made.
+func (s *scheduler) zoneOf(c sdk.ToolCall) *time.Location {
 	if c.Location != nil && c.Location.String() != "Local" {
-		zone = c.Location
+		return c.Location
 	}
-	return schedule.Env{Now: s.now(), Timezone: zone.String(), MinEvery: s.minEvery}
+	return s.location
 }
 
 // changed is the result of creating or editing a schedule.

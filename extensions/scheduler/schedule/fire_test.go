@@ -137,17 +137,17 @@ func TestFirePayload(t *testing.T) {
 		want                    string
 	}{
 		{"notice", Once, `{"message":"kettle","delay_seconds":300,"channel_id":"tg"}`, "2026-11-20T14:05:00Z",
-			`{"text":"⏰ kettle","channel_id":"tg","reply_to":"h1"}`},
+			`{"text":"⏰ kettle","channel_id":"tg","reply_to":"h1","asked":true}`},
 		{"a message in its own words", Once, `{"message":"Hi","delay_seconds":300,"payload":{"verbatim":true}}`,
-			"2026-11-20T14:05:00Z", `{"text":"Hi","reply_to":"h1"}`},
+			"2026-11-20T14:05:00Z", `{"text":"Hi","reply_to":"h1","asked":true}`},
 		{"late", Once, `{"message":"kettle","delay_seconds":300}`, "2026-11-20T15:00:00Z",
-			`{"text":"⏰ kettle (late: was due 15:05)","reply_to":"h1"}`},
+			`{"text":"⏰ kettle (late: was due 15:05)","reply_to":"h1","asked":true}`},
 		{"late by days", Once, `{"message":"kettle","delay_seconds":300}`, "2026-11-22T15:00:00Z",
-			`{"text":"⏰ kettle (late: was due 15:05 on Fri 20 Nov)","reply_to":"h1"}`},
+			`{"text":"⏰ kettle (late: was due 15:05 on Fri 20 Nov)","reply_to":"h1","asked":true}`},
 		{"late by years", Once, `{"message":"kettle","delay_seconds":300}`, "2028-11-22T15:00:00Z",
-			`{"text":"⏰ kettle (late: was due 15:05 on Fri 20 Nov 2026)","reply_to":"h1"}`},
+			`{"text":"⏰ kettle (late: was due 15:05 on Fri 20 Nov 2026)","reply_to":"h1","asked":true}`},
 		{"late and skipped", Recurring, `{"message":"kettle","cron":"@hourly"}`, "2026-11-20T17:10:00Z",
-			`{"text":"⏰ kettle (late: was due 18:00; 2 earlier skipped)","reply_to":"h1"}`},
+			`{"text":"⏰ kettle (late: was due 18:00; 2 earlier skipped)","reply_to":"h1","asked":true}`},
 		{"task", Once, `{"message":"look","delay_seconds":300,"topic":"system.agent.task",` +
 			`"payload":{"agent_id":"chat"}}`, "2026-11-20T14:05:00Z",
 			`{"prompt":"look","reply_to":"h1","agent_id":"chat"}`},

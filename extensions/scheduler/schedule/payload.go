@@ -34,7 +34,8 @@ func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error
 	var payload any
 	switch s.Topic {
 	case TopicNotify:
-		notice := contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, Attachments: s.Attachments}
+		notice := contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, Attachments: s.Attachments,
+			Asked: s.Owner == ""}
 		if verbatim, _ := custom["verbatim"].(bool); !verbatim {
 			if !strings.HasPrefix(text, ReminderMark) {
 				notice.Text = ReminderMark + text
