@@ -18,8 +18,9 @@ import (
 // for each other.
 type backlog struct {
 	*activation
-	ctx    context.Context
-	prefix string // of the keys in the store
+	ctx     context.Context
+	presses *presses
+	prefix  string // of the keys in the store
 
 	mu      sync.Mutex
 	lines   map[string]*line // by conversation
@@ -29,8 +30,8 @@ type backlog struct {
 // line is the backlog of one conversation, in order.
 type line struct{ waiting []*pendingMessage }
 
-func newBacklog(ctx context.Context, a *activation, bot string) *backlog {
-	return &backlog{activation: a, ctx: ctx, prefix: "waiting/" + bot + "/", lines: map[string]*line{}}
+func newBacklog(ctx context.Context, a *activation, bot string, p *presses) *backlog {
+	return &backlog{activation: a, ctx: ctx, presses: p, prefix: "waiting/" + bot + "/", lines: map[string]*line{}}
 }
 
 // load reads the backlog of an earlier process.
@@ -104,7 +105,11 @@ func (b *backlog) publish(m *pendingMessage) bool {
 			return false
 		}
 		removed := sdk.Delete(b.key(m))
-		_, err := b.kernel.Commit(b.ctx, m.effect(), removed)
+		effects := b.presses.publish(m)
+		results, err := b.kernel.Commit(b.ctx, append(effects, removed)...)
+		if err == nil {
+			b.presses.settle(b.ctx, m.Press, stateOf(results[len(effects)-1]))
+		}
 		if sdk.IsPermanent(err) {
 			b.log.Error("store a message; skipping it", "message", m.Dedupe, "error", err)
 			_, err = b.kernel.Commit(b.ctx, removed)
@@ -202,9 +207,11 @@ type pendingMessage struct {
 	Message contract.UserMessage `json:"message"`
 	Files   []remoteFile         `json:"files,omitempty"` // of its attachments
 
+	Press *press `json:"press,omitempty"`
+
 	place  *place
-	also   sdk.Effects // committed when it is stored
-	stored func()      // called then; may be nil
+	also   sdk.Effects       // committed when it is stored
+	stored func(storedState) // called then; may be nil
 
 	mu      sync.Mutex
 	fetched map[int]*contract.Attachment // after the download

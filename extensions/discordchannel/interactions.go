@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
-	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // Kinds of answers to an interaction.
 const (
 	answerMessage = 4
+	answerLater   = 6 // the message of the button does not change now
 	answerUpdate  = 7
 )
 
@@ -80,10 +81,11 @@ func (s *session) parseInteraction(ctx context.Context, i interaction) (*pending
 		s.log.Info("skip an interaction of an unknown kind", "type", i.Type)
 		return nil, nil //nolint:nilnil // there is none
 	}
-	p := &pendingMessage{Dedupe: "i/" + i.ID, stored: func() { s.answer(i) }} //nolint:contextcheck // outlives this call
-	if i.Message != nil {
-		p.also = sdk.Effects{sdk.Put(pressPrefix+i.ID, press{Channel: i.ChannelID, Message: i.Message.ID})}
+	p := &pendingMessage{Dedupe: "i/" + i.ID}
+	if i.Type == interactionComponent && i.Message != nil {
+		p.Press = &press{ID: i.ID, Channel: i.ChannelID, Message: i.Message.ID}
 	}
+	p.stored = func(state storedState) { s.answer(i, p, state) } //nolint:contextcheck // outlives this call
 	p.Message = contract.UserMessage{
 		Text: truncateInput(strings.TrimSpace(text)), UserID: person.ID, UserName: s.nameOf(person, in),
 		Language: languageOf(i.Locale), MessageID: i.ID, SentAt: cmp.Or(timeOf(i.ID).Unix(), time.Now().Unix()),
@@ -118,87 +120,47 @@ func languageOf(locale string) string {
 	return language
 }
 
-// answer answers an interaction: a press by removing the buttons. It does not delay the
-// events that follow.
-func (s *session) answer(i interaction) {
-	body := map[string]any{"type": answerMessage, "data": map[string]any{"content": commandTaken, "flags": flagEphemeral}}
-	if i.Type == interactionComponent {
+// storedState is what became of a message when it was stored.
+type storedState int
+
+const (
+	published storedState = iota
+	waiting               // for the files of messages before it
+	rejected              // its person is not admitted
+)
+
+// answer answers an interaction: a press by removing the buttons, unless they are not for
+// its person. It does not delay the events that follow.
+func (s *session) answer(i interaction, m *pendingMessage, state storedState) {
+	say := func(text string) map[string]any {
+		return map[string]any{"type": answerMessage, "data": map[string]any{"content": text, "flags": flagEphemeral}}
+	}
+	body := say(commandTaken)
+	switch {
+	case i.Type != interactionComponent:
+	case state == rejected:
+		body = say(words.Say(m.Message.Language, "You can't use these buttons, because I don't know you yet."))
+	case state == waiting:
+		body = map[string]any{"type": answerLater}
+	default:
 		body = map[string]any{"type": answerUpdate, "data": map[string]any{"components": []component{}}}
 	}
-	s.answers.Go(func() {
+	s.presses.running.Go(func() {
 		ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
 		defer cancel()
 		err := s.api.do(ctx, request{
 			method: http.MethodPost, path: "/interactions/" + i.ID + "/" + i.Token + "/callback", body: body, free: true,
 		}, nil)
-		isPress := i.Type == interactionComponent && i.Message != nil
-		if err == nil {
-			if isPress {
-				s.forgetPress(s.ctx, pressPrefix+i.ID)
-			}
-			return
+		if err != nil {
+			text := strings.ReplaceAll(s.api.redact(err), i.Token, "<token>")
+			s.log.Info("an interaction was not answered in time; what it says is stored", "error", text)
 		}
-		text := strings.ReplaceAll(s.api.redact(err), i.Token, "<token>")
-		s.log.Info("an interaction was not answered in time; what it says is stored", "error", text)
-		if isPress {
-			s.removeButtonsOf(s.ctx, pressPrefix+i.ID, press{Channel: i.ChannelID, Message: i.Message.ID})
+		switch {
+		case m.Press == nil || state == waiting:
+		case state == published && err != nil:
+			s.presses.removeButtons(s.ctx, m.Press)
+		default:
+			s.presses.forget(s.ctx, m.Press)
 		}
 	})
-}
-
-// press is a press whose buttons are still to be removed. It is stored with the press.
-type press struct {
-	Channel string `json:"channel"`
-	Message string `json:"message"`
-}
-
-const pressPrefix = "press/"
-
-// removeButtons removes the buttons of the messages whose presses were stored by a process
-// that ended before it could remove them.
-func (s *session) removeButtons(ctx context.Context) error {
-	left := map[string]press{}
-	err := s.kernel.Scan(ctx, pressPrefix, func(v sdk.Value) error {
-		var p press
-		if err := v.Decode(&p); err != nil {
-			s.log.Error("decode a press", "key", v.Key, "error", err)
-		}
-		left[v.Key] = p
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for key, p := range left {
-		s.answers.Go(func() { s.removeButtonsOf(s.ctx, key, p) })
-	}
-	return nil
-}
-
-// removeButtonsOf removes the buttons of a message, with retries, and forgets the press.
-func (s *session) removeButtonsOf(ctx context.Context, key string, p press) {
-	for n := 1; p.Message != ""; n++ {
-		err := s.api.do(ctx, request{
-			method: http.MethodPatch, path: messagesOf(target(p.Channel)) + "/" + p.Message,
-			body: map[string]any{"components": []component{}},
-		}, nil)
-		kind, wait := classify(err)
-		if err == nil || kind == refused {
-			break
-		}
-		s.log.Info("remove the buttons of a message; it is tried again", "error", s.api.redact(err))
-		if kind != limited {
-			wait = pause.Backoff(n)
-		}
-		if !pause.For(ctx, wait) {
-			return
-		}
-	}
-	s.forgetPress(ctx, key)
-}
-
-func (s *session) forgetPress(ctx context.Context, key string) {
-	if _, err := s.kernel.Commit(ctx, sdk.Delete(key)); err != nil && ctx.Err() == nil {
-		s.log.Warn("forget a press", "error", err)
-	}
 }

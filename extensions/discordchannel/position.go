@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/pause"
@@ -75,8 +76,9 @@ func (s *session) read(ctx context.Context) error {
 }
 
 // commit stores a position with effects. It retries until it succeeds, fails permanently,
-// or ctx has ended.
-func (s *session) commit(ctx context.Context, next position, effects func() sdk.Effects) error {
+// or ctx has ended. The first results are those of the effects.
+func (s *session) commit(ctx context.Context, next position, effects func() sdk.Effects,
+) ([]*busv1.EffectResult, error) {
 	for n := 1; ; n++ {
 		results, err := s.kernel.Commit(ctx, append(effects(), sdk.PutAt(s.key, next, s.version))...)
 		switch {
@@ -85,9 +87,9 @@ func (s *session) commit(ctx context.Context, next position, effects func() sdk.
 				s.ready()
 			}
 			s.position, s.stored, s.version = next, next, results[len(results)-1].GetVersion()
-			return nil
+			return results, nil
 		case ctx.Err() != nil || sdk.IsPermanent(err) || errors.Is(err, contract.ErrNotFound):
-			return err
+			return nil, err
 		case errors.Is(err, contract.ErrConflict):
 			// Only the version is of interest: this process has the session.
 			v, err := s.kernel.Get(ctx, s.key)
@@ -99,7 +101,7 @@ func (s *session) commit(ctx context.Context, next position, effects func() sdk.
 		s.log.Warn("store messages; Discord keeps them until they are stored", "error", err)
 		s.kernel.SetReadiness(sdk.Degraded, words.Sprintf("new messages cannot be stored and wait at Discord: %s", err))
 		if !pause.For(ctx, pause.Backoff(n)) {
-			return err
+			return nil, err
 		}
 	}
 }

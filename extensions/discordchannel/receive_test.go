@@ -4,10 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	dc "github.com/switchboard-run/switchboard/extensions/discordchannel/discordtest"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
 
 // In a server only what is for the bot is received; a thread is one of its channel.
@@ -107,6 +109,89 @@ func TestButtons(t *testing.T) {
 	s.PressID(general, asked.ID, boris, asked.Buttons[1].ID)
 	k.AwaitReceived(2)
 	until(t, s, "an answer to each press", func() bool { return s.Unanswered() == 0 })
+}
+
+// clockStopped has no interaction become too old, however slow the machine is.
+func clockStopped() dc.Option {
+	now := time.Now()
+	return dc.WithClock(func() time.Time { return now })
+}
+
+// asks sends a question with buttons to a channel, and returns its message.
+func asks(t *testing.T, s *dc.Server, k *sdktest.Kernel, channel string) dc.Message {
+	t.Helper()
+	m := send(channel, "Send it?")
+	m.Actions = []contract.Action{{Label: "Yes", Command: "/approve q7"}}
+	k.Send(m).MustAck(t)
+	return awaitMessage(t, s, channel, 1)
+}
+
+// buttonsGo waits until the message has no buttons, and no press is stored.
+func buttonsGo(t *testing.T, s *dc.Server, k *sdktest.Kernel, channel string) {
+	t.Helper()
+	until(t, s, "the buttons to go", func() bool { return len(s.Messages(channel)[0].Buttons) == 0 })
+	k.WaitUntil("the press to be forgotten", func() bool { return len(k.Keys("press/")) == 0 })
+}
+
+// The buttons are for those who are admitted: a stranger's press doesn't take them away.
+func TestAStrangerCannotPress(t *testing.T) {
+	t.Parallel()
+	s, k := runningWith(t, func(o *sdktest.Options) { o.AllowFrom = []string{anna} }, clockStopped())
+	asked := asks(t, s, k, general)
+	s.Press(general, asked.ID, boris, "Yes")
+	until(t, s, "the answer", func() bool { return s.Unanswered() == 0 })
+	if got := s.Ephemeral(); len(got) != 1 || got[0] != "You can't use these buttons, because I don't know you yet." {
+		t.Errorf("the stranger is shown %q", got)
+	}
+	k.WaitUntil("the press to be forgotten", func() bool { return len(k.Keys("press/")) == 0 })
+	if len(s.Messages(general)[0].Buttons) == 0 {
+		t.Error("the buttons are gone")
+	}
+	s.Press(general, asked.ID, anna, "Yes")
+	if got := k.AwaitReceived(1)[0]; got.UserID != anna {
+		t.Errorf("received %+v", got)
+	}
+	buttonsGo(t, s, k, general)
+}
+
+// The buttons go although the process ends before it removed them.
+func TestButtonsGoAfterARestart(t *testing.T) {
+	t.Parallel()
+	s, k := running(t)
+	s.Say(anna, "hello")
+	asked := asks(t, s, k, dc.DM(anna))
+	s.Fail("callback", 1, dc.Fault{Hang: true})
+	s.Press(dc.DM(anna), asked.ID, anna, "Yes")
+	k.AwaitReceived(2)
+	until(t, s, "the removal", func() bool { return s.Calls("callback") == 1 })
+	k.Lose()
+	s.Heal()
+	k.Restart(New())
+	buttonsGo(t, s, k, dc.DM(anna))
+	if got := k.Received(); len(got) != 2 {
+		t.Errorf("received %+v", got)
+	}
+}
+
+// A press in a channel that waits for a file removes the buttons when it is published.
+func TestAPressWaitsForFiles(t *testing.T) {
+	t.Parallel()
+	s, k := running(t, clockStopped())
+	s.Say(anna, "hello")
+	asked := asks(t, s, k, dc.DM(anna))
+	s.Fail("file", 2, dc.Fault{Hang: true})
+	s.Inject(dc.Incoming{From: anna, Text: "look", Files: []dc.File{png}})
+	k.WaitUntil("the file to wait", func() bool { return len(k.Keys("waiting/")) == 1 })
+	s.Press(dc.DM(anna), asked.ID, anna, "Yes")
+	until(t, s, "the answer", func() bool { return s.Unanswered() == 0 })
+	if len(s.Messages(dc.DM(anna))[0].Buttons) == 0 {
+		t.Error("the buttons are gone before the press is published")
+	}
+	s.Heal()
+	if got := k.AwaitReceived(3)[2]; got.Text != "/approve q7" {
+		t.Errorf("received %+v", got)
+	}
+	buttonsGo(t, s, k, dc.DM(anna))
 }
 
 // If the answer to a press is lost, the buttons go all the same.

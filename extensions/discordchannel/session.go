@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -56,7 +55,7 @@ type session struct {
 	languages map[string]string // likewise
 	order     int64             // of the last message
 	ctx       context.Context   // of the activation
-	answers   sync.WaitGroup    // to interactions
+	presses   *presses
 }
 
 // run connects and receives until ctx ends.
@@ -67,11 +66,12 @@ func (a *activation) run(ctx context.Context) {
 	}
 	s := &session{activation: a, bot: bot, key: "position/" + bot.ID, ctx: ctx,
 		names: map[string]string{}, languages: map[string]string{}}
-	defer s.answers.Wait()
-	s.backlog = newBacklog(ctx, a, bot.ID)
+	s.presses = &presses{activation: a}
+	defer s.presses.running.Wait()
+	s.backlog = newBacklog(ctx, a, bot.ID, s.presses)
 	defer s.backlog.running.Wait()
 	for _, read := range []func(context.Context) error{
-		s.read, s.places.load, s.backlog.load, s.removeButtons, s.loadLanguages,
+		s.read, s.places.load, s.backlog.load, s.presses.load, s.loadLanguages,
 	} {
 		if !s.load(ctx, read) {
 			return
@@ -265,7 +265,7 @@ func (s *session) save(ctx context.Context) {
 	}
 	next := s.position
 	next.At = time.Now().Unix()
-	if err := s.commit(ctx, next, func() sdk.Effects { return nil }); err != nil && ctx.Err() == nil {
+	if _, err := s.commit(ctx, next, func() sdk.Effects { return nil }); err != nil && ctx.Err() == nil {
 		s.log.Warn("store the position", "error", err)
 	}
 }
@@ -334,7 +334,8 @@ func (s *session) begin(ctx context.Context, e event) error {
 	}
 	next := position{Session: ready.Session, ResumeURL: ready.ResumeURL, Seq: e.seq,
 		Application: ready.Application.ID, At: time.Now().Unix()}
-	return s.commit(ctx, next, func() sdk.Effects { return nil })
+	_, err := s.commit(ctx, next, func() sdk.Effects { return nil })
+	return err
 }
 
 // store publishes messages, with the position after them. What has files to download is
@@ -356,15 +357,18 @@ func (s *session) store(ctx context.Context, reports []*pendingMessage, next pos
 			return err
 		}
 	}
-	return s.commit(ctx, next, func() sdk.Effects { return nil })
+	_, err = s.commit(ctx, next, func() sdk.Effects { return nil })
+	return err
 }
 
 // publish commits messages with a position.
 func (s *session) publish(ctx context.Context, reports []*pendingMessage, next position) error {
 	for {
-		var waiting []*pendingMessage
-		err := s.commit(ctx, next, func() (effects sdk.Effects) {
-			waiting = nil
+		var queued []*pendingMessage
+		publishes := map[*pendingMessage]int{} // the effect of each
+		results, err := s.commit(ctx, next, func() (effects sdk.Effects) {
+			queued = nil
+			clear(publishes)
 			waits := map[string]bool{} // conversations
 			seen := map[string]bool{}
 			for _, m := range reports {
@@ -375,20 +379,26 @@ func (s *session) publish(ctx context.Context, reports []*pendingMessage, next p
 				effects = append(effects, m.also...)
 				c := m.conversation()
 				if waits[c] = waits[c] || m.unfetched() || s.backlog.holds(c); waits[c] {
-					waiting = append(waiting, m)
+					queued = append(queued, m)
 					effects = append(effects, s.backlog.put(m))
 				} else {
-					effects = append(effects, m.effect())
+					effects = append(effects, s.presses.publish(m)...)
+					publishes[m] = len(effects) - 1
 				}
 			}
 			return effects
 		})
 		if err == nil {
-			s.backlog.add(waiting)
+			s.backlog.add(queued)
 			for _, m := range reports {
 				s.places.keep(m.place)
-				if m.stored != nil {
-					m.stored()
+				if m.stored == nil {
+					continue
+				}
+				if i, ok := publishes[m]; ok {
+					m.stored(stateOf(results[i]))
+				} else {
+					m.stored(waiting)
 				}
 			}
 			return nil

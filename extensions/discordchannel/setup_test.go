@@ -34,12 +34,19 @@ func optionsOf(s *dc.Server) sdktest.Options {
 // running is the channel, ready, with a server that has a channel and a thread in it.
 func running(t *testing.T, opts ...dc.Option) (*dc.Server, *sdktest.Kernel) {
 	t.Helper()
+	return runningWith(t, func(*sdktest.Options) {}, opts...)
+}
+
+func runningWith(t *testing.T, change func(*sdktest.Options), opts ...dc.Option) (*dc.Server, *sdktest.Kernel) {
+	t.Helper()
 	s := dc.Start(t, opts...)
 	s.AddUser(dc.User{ID: anna, Username: "anna.b", GlobalName: "Anna", Locale: "ru"})
 	s.AddUser(dc.User{ID: boris, Username: "boris"})
 	s.AddChannel(dc.Channel{ID: general, Type: dc.TypeText, Guild: server, Name: "general"})
 	s.AddChannel(dc.Channel{ID: thread, Type: dc.TypeThread, Guild: server, Name: "picnic", Parent: general})
-	k := sdktest.Start(t, New(), optionsOf(s))
+	options := optionsOf(s)
+	change(&options)
+	k := sdktest.Start(t, New(), options)
 	k.AwaitReadiness(sdk.Ready)
 	return s, k
 }

@@ -26,6 +26,7 @@ type pendingMessage struct {
 	Dedupe  string               `json:"dedupe"`
 	Message contract.UserMessage `json:"message"`
 	Files   []remoteFile         `json:"files,omitempty"` // to download
+	Press   *press               `json:"press,omitempty"` // nil: it was typed
 
 	arrived time.Time
 	stored  map[int]contract.Attachment // after the download, by index
@@ -52,6 +53,7 @@ func (m *pendingMessage) effect() sdk.Effect {
 type backlog struct {
 	*activation
 	ctx       context.Context
+	presses   *presses
 	prefix    string // of the keys in the store
 	downloads chan struct{}
 	running   *sync.WaitGroup
@@ -63,10 +65,10 @@ type backlog struct {
 // line is the backlog of one conversation, in order. A goroutine delivers it.
 type line struct{ waiting []*pendingMessage }
 
-func newBacklog(ctx context.Context, a *activation, team string, running *sync.WaitGroup) *backlog {
+func newBacklog(ctx context.Context, a *activation, team string, p *presses) *backlog {
 	return &backlog{
-		activation: a, ctx: ctx, prefix: "waiting/" + team + "/", downloads: make(chan struct{}, downloadsAtOnce),
-		running: running, lines: map[string]*line{},
+		activation: a, ctx: ctx, presses: p, prefix: "waiting/" + team + "/", running: p.running,
+		downloads: make(chan struct{}, downloadsAtOnce), lines: map[string]*line{},
 	}
 }
 
@@ -143,7 +145,11 @@ func (b *backlog) publish(m *pendingMessage) bool {
 		if !b.fetchAll(m) {
 			return false
 		}
-		_, err := b.kernel.Commit(b.ctx, m.effect(), sdk.Delete(b.key(m)))
+		effects := b.presses.publish(m)
+		results, err := b.kernel.Commit(b.ctx, append(effects, sdk.Delete(b.key(m)))...)
+		if err == nil {
+			b.presses.published(b.ctx, m, results[len(effects)-1])
+		}
 		if sdk.IsPermanent(err) {
 			b.log.Error("store a message; skipping it", "message", m.Dedupe, "error", err)
 			_, err = b.kernel.Commit(b.ctx, sdk.Delete(b.key(m)))

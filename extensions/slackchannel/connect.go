@@ -31,22 +31,31 @@ func (a *activation) run(ctx context.Context) {
 	r := newReceiver(ctx, a, me)
 	defer r.running.Wait()
 	var connected time.Time // of an earlier process
-	for n := 1; ; n++ {
-		err := r.backlog.load(ctx)
-		if err == nil {
-			connected, err = r.lastConnected(ctx)
-		}
-		if err == nil {
-			break
-		}
-		a.kernel.SetReadiness(sdk.Offline, words.Sprintf("read what was stored: %s", err))
-		if !pause.For(ctx, pause.Backoff(n)) {
+	for _, read := range []func(context.Context) error{
+		r.backlog.load, r.presses.load,
+		func(ctx context.Context) (err error) { connected, err = r.lastConnected(ctx); return err },
+	} {
+		if !a.load(ctx, read) {
 			return
 		}
 	}
 	r.running.Go(func() { r.receive(ctx) })
 	r.running.Go(func() { r.attend(ctx) })
 	a.connect(ctx, r, connected)
+}
+
+// load reads what is stored, with retries; false: ctx has ended.
+func (a *activation) load(ctx context.Context, read func(context.Context) error) bool {
+	for n := 1; ; n++ {
+		err := read(ctx)
+		if err == nil {
+			return true
+		}
+		a.kernel.SetReadiness(sdk.Offline, words.Sprintf("read what was stored: %s", err))
+		if !pause.For(ctx, pause.Backoff(n)) {
+			return false
+		}
+	}
 }
 
 // identify gets the bot's user, with retries.

@@ -4,14 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/slack-go/slack"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
+	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
-// press is what the channel reads of an interaction.
-type press struct {
+// interaction is what the channel reads of an interaction.
+type interaction struct {
 	Type string `json:"type"`
 	User struct {
 		ID string `json:"id"`
@@ -33,10 +39,39 @@ type press struct {
 	} `json:"actions"`
 }
 
-// readPress reads the press of a button: its command, by the person who pressed it. The
-// buttons are removed when it is stored.
+// press is a pressed button: a message, and what is left of it without its buttons. It is
+// stored with its command until the buttons are gone.
+type press struct {
+	Channel string            `json:"channel"`
+	TS      string            `json:"ts"`
+	Thread  string            `json:"thread,omitempty"`
+	Text    string            `json:"text,omitempty"`
+	Blocks  []json.RawMessage `json:"blocks,omitempty"`
+}
+
+// pressOf returns the press of an interaction.
+func pressOf(i interaction) *press {
+	p := &press{Channel: i.Container.Channel, TS: i.Container.TS, Thread: i.Container.Thread, Text: i.Message.Text}
+	for _, raw := range i.Message.Blocks {
+		if kind := typeOf(raw); kind != "" && kind != slack.MBTAction {
+			p.Blocks = append(p.Blocks, raw)
+		}
+	}
+	return p
+}
+
+// typeOf returns the type of a block; empty: it can't be read.
+func typeOf(block json.RawMessage) slack.MessageBlockType {
+	var b struct {
+		Type slack.MessageBlockType `json:"type"`
+	}
+	_ = json.Unmarshal(block, &b)
+	return b.Type
+}
+
+// readPress reads the press of a button: its command, by the person who pressed it.
 func (r *receiver) readPress(ctx context.Context, one *received) error {
-	var p press
+	var p interaction
 	if err := json.Unmarshal(one.Payload, &p); err != nil {
 		return err
 	}
@@ -62,36 +97,127 @@ func (r *receiver) readPress(ctx context.Context, one *received) error {
 		m.Message.MessageID = messageID(p.Actions[0].TS, repliesTo)
 	}
 	r.address(ctx, m)
+	m.Press = pressOf(p)
 	one.message = m
-	one.then = func(ctx context.Context) { r.removeButtons(ctx, p) }
 	return nil
 }
 
-// removeButtons removes the buttons of a message. If that fails they stay, and a press is
-// an ordinary command.
-func (r *receiver) removeButtons(ctx context.Context, p press) {
-	rest := []slack.Block{}
-	for _, raw := range p.Message.Blocks {
-		var kind struct {
-			Type string `json:"type"`
-		}
-		if json.Unmarshal(raw, &kind) == nil && kind.Type != string(slack.MBTAction) {
-			rest = append(rest, rawBlock{kind: slack.MessageBlockType(kind.Type), raw: raw})
-		}
+// presses are the presses of a workspace that are stored and not answered yet.
+type presses struct {
+	*activation
+	prefix  string // of the keys in the store
+	running *sync.WaitGroup
+}
+
+func (b *presses) key(p *press) string { return b.prefix + p.Channel + "/" + p.TS }
+
+// publish returns the effects that publish a message: its press is stored before it.
+func (b *presses) publish(m *pendingMessage) sdk.Effects {
+	if m.Press == nil {
+		return sdk.Effects{m.effect()}
 	}
-	if err := r.pace.enter(ctx, editing, p.Container.Channel); err != nil {
-		r.log.Debug("the buttons of a message stay", "error", err)
-		return
+	return sdk.Effects{sdk.Put(b.key(m.Press), m.Press), m.effect()}
+}
+
+// published answers the press of a message, if it is one, with the result of its
+// publication. The message of a person who is not admitted has become no event: then the
+// buttons stay for the others.
+func (b *presses) published(ctx context.Context, m *pendingMessage, result *busv1.EffectResult) {
+	switch {
+	case m.Press == nil:
+	case result.GetEventId() == "":
+		b.running.Go(func() {
+			b.refuse(ctx, m)
+			b.forget(ctx, m.Press)
+		})
+	default:
+		b.running.Go(func() { b.removeButtons(ctx, m.Press) })
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+}
+
+// refuse tells a person who is not admitted, and nobody else, that their press has no effect.
+func (b *presses) refuse(ctx context.Context, m *pendingMessage) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, _, _, err := r.api.UpdateMessageContext(call, p.Container.Channel, p.Container.TS,
-		slack.MsgOptionText(p.Message.Text, false), slack.MsgOptionBlocks(rest...))
-	if err != nil {
-		if kind, after := classify(err); kind == limited {
-			r.pace.block(editing, p.Container.Channel, after)
+	text := words.Say(m.Message.Language, "You can't use these buttons, because I don't know you yet.")
+	options := []slack.MsgOption{slack.MsgOptionText(text, false)}
+	if m.Press.Thread != "" {
+		options = append(options, slack.MsgOptionTS(m.Press.Thread))
+	}
+	if _, err := b.api.PostEphemeralContext(ctx, m.Press.Channel, m.Message.UserID, options...); err != nil {
+		b.log.Debug("answer the press of a stranger", "error", b.api.redact(err))
+	}
+}
+
+// load goes on with the presses that an earlier process had stored.
+func (b *presses) load(ctx context.Context) error {
+	var found []*press
+	err := b.kernel.Scan(ctx, b.prefix, func(v sdk.Value) error {
+		p := &press{}
+		if err := v.Decode(p); err != nil {
+			b.log.Error("decode a press; skipping it", "key", v.Key, "error", err)
+			return nil
 		}
-		r.log.Debug("the buttons of a message stay", "error", r.api.redact(err))
+		found = append(found, p)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		b.running.Go(func() { b.removeButtons(ctx, p) })
+	}
+	return nil
+}
+
+// removeButtons removes the buttons of a message, with retries, and forgets the press.
+func (b *presses) removeButtons(ctx context.Context, p *press) {
+	for n := 1; ; n++ {
+		again, err := b.edit(ctx, p)
+		if err == nil {
+			b.forget(ctx, p)
+			return
+		}
+		b.log.Debug("remove the buttons of a message; it is tried again", "error", b.api.redact(err))
+		if !pause.For(ctx, max(again, pause.Backoff(n))) {
+			return
+		}
+	}
+}
+
+// edit removes the buttons of a message, if that can still be edited. An error is worth
+// another try, after a while.
+func (b *presses) edit(ctx context.Context, p *press) (again time.Duration, err error) {
+	if err := b.pace.enter(ctx, editing, p.Channel); err != nil {
+		return 0, err
+	}
+	rest := []slack.Block{}
+	for _, raw := range p.Blocks {
+		rest = append(rest, rawBlock{kind: typeOf(raw), raw: raw})
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, _, _, err = b.api.UpdateMessageContext(ctx, p.Channel, p.TS,
+		slack.MsgOptionText(p.Text, false), slack.MsgOptionBlocks(rest...))
+	if err == nil {
+		return 0, nil
+	}
+	kind, again := classify(err)
+	switch kind {
+	case refused, malformed: // the message is gone, or the conversation
+		b.log.Info("the buttons of a message stay", "error", b.api.redact(err))
+		return 0, nil
+	case badToken:
+		again = b.set.times.tokenRetry
+	case limited:
+		b.pace.block(editing, p.Channel, again)
+	}
+	return again, err
+}
+
+func (b *presses) forget(ctx context.Context, p *press) {
+	if _, err := b.kernel.Commit(ctx, sdk.Delete(b.key(p))); err != nil && ctx.Err() == nil {
+		b.log.Warn("forget a press", "error", err)
 	}
 }
 

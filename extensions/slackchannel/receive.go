@@ -25,6 +25,7 @@ type receiver struct {
 	names    *names
 	threads  *threads
 	backlog  *backlog
+	presses  *presses
 	failing  atomic.Bool // messages cannot be stored
 	online   atomic.Bool // a connection is open
 	gaps     chan time.Time
@@ -40,7 +41,8 @@ func newReceiver(ctx context.Context, a *activation, me *slack.AuthTestResponse)
 	}
 	r.caughtUp = sync.OnceFunc(func() { close(r.started) })
 	r.threads = &threads{kernel: a.kernel, prefix: "thread/" + me.TeamID + "/", known: map[string]bool{}}
-	r.backlog = newBacklog(ctx, a, me.TeamID, &r.running)
+	r.presses = &presses{activation: a, prefix: "pressed/" + me.TeamID + "/", running: &r.running}
+	r.backlog = newBacklog(ctx, a, me.TeamID, r.presses)
 	return r
 }
 
@@ -130,6 +132,7 @@ func (r *receiver) storeAll(ctx context.Context, all []received) (results []*bus
 func (r *receiver) store(ctx context.Context, batch []received) ([]*busv1.EffectResult, error) {
 	var effects sdk.Effects
 	var waiting []*pendingMessage
+	published := map[int]*pendingMessage{} // by their effects
 	waits := map[string]bool{}
 	for _, one := range batch {
 		effects = append(effects, one.effects...)
@@ -142,7 +145,8 @@ func (r *receiver) store(ctx context.Context, batch []received) ([]*busv1.Effect
 			waiting = append(waiting, m)
 			effects = append(effects, r.backlog.put(m))
 		} else {
-			effects = append(effects, m.effect())
+			effects = append(effects, r.presses.publish(m)...)
+			published[len(effects)-1] = m
 		}
 	}
 	if len(effects) == 0 {
@@ -155,6 +159,9 @@ func (r *receiver) store(ctx context.Context, batch []received) ([]*busv1.Effect
 				r.connected()
 			}
 			r.backlog.add(waiting)
+			for i, m := range published {
+				r.presses.published(ctx, m, results[i])
+			}
 			return results, nil
 		}
 		if ctx.Err() != nil || sdk.IsPermanent(err) {

@@ -9,6 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	st "github.com/switchboard-run/switchboard/extensions/slackchannel/slacktest"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
 
 func TestInChannelsOnlyWhatIsForTheAssistant(t *testing.T) {
@@ -232,6 +233,91 @@ func TestPresses(t *testing.T) {
 		return len(m.Buttons) == 0 && m.Said == "Shall I go?" && len(m.Blocks) > 0
 	})
 	w.only(2)
+}
+
+// asks sends a question with buttons to a conversation, and returns its message.
+func (w *world) asks(channel string) st.Message {
+	w.t.Helper()
+	question := text("Shall I **go**?")
+	question.Conversation = channel
+	question.Actions = []contract.Action{{Label: "Yes", Command: "/approve q1"}, {Label: "No", Command: "/deny q1"}}
+	w.Send(question).MustAck(w.t)
+	all := w.slack.Messages(channel)
+	return all[len(all)-1]
+}
+
+// buttonsGo waits until no message of a conversation has buttons, and no press is stored.
+func (w *world) buttonsGo(channel string) {
+	w.t.Helper()
+	w.awaits("the buttons to go", func() bool {
+		return !slices.ContainsFunc(w.slack.Messages(channel), func(m st.Message) bool { return len(m.Buttons) > 0 })
+	})
+	w.WaitUntil("the press to be forgotten", func() bool { return len(w.Keys("pressed/")) == 0 })
+}
+
+// The buttons are for those who are admitted: a stranger's press doesn't take them away.
+func TestAStrangerCannotPress(t *testing.T) {
+	t.Parallel()
+	w := runningWith(t, func(o *sdktest.Options) { o.AllowFrom = []string{anna} })
+	m := w.asks(office)
+	w.slack.Press(boris, office, m.TS, "Yes")
+	w.awaits("the answer", func() bool { return len(w.slack.Ephemeral()) > 0 })
+	want := st.Ephemeral{Channel: office, User: boris, Text: "You can't use these buttons, because I don't know you yet."}
+	if got := w.slack.Ephemeral()[0]; got != want {
+		t.Errorf("the stranger is shown %+v", got)
+	}
+	w.WaitUntil("the press to be forgotten", func() bool { return len(w.Keys("pressed/")) == 0 })
+	if m := w.slack.Messages(office)[0]; len(m.Buttons) != 2 || m.Edits != 0 {
+		t.Errorf("Slack has %+v", m)
+	}
+	w.slack.Press(anna, office, m.TS, "Yes")
+	if got := w.hears(1); got.UserID != anna {
+		t.Errorf("pressed: %+v", got)
+	}
+	w.buttonsGo(office)
+	w.only(1)
+}
+
+// The buttons go although the process ends before it removed them, and although Slack
+// refuses that for a while.
+func TestButtonsGoAfterARestart(t *testing.T) {
+	t.Parallel()
+	w := running(t)
+	m := w.asks(direct)
+	w.slack.Fail("chat.update", 1, st.Fault{Hang: true})
+	w.slack.Press(anna, direct, m.TS, "Yes")
+	w.awaits("the removal", func() bool { return w.slack.Calls("chat.update") == 1 })
+	w.acknowledged()
+	w.Lose()
+	w.slack.Heal()
+	w.slack.Fail("chat.update", 1, st.Fault{Status: 503})
+	w.Restart(quick())
+	w.buttonsGo(direct)
+	if m := w.slack.Messages(direct)[0]; m.Said != "Shall I go?" || len(m.Blocks) == 0 {
+		t.Errorf("Slack has %+v", m)
+	}
+	w.only(1)
+}
+
+// A press in a conversation that waits for a file removes the buttons when it is published.
+func TestAPressWaitsForFiles(t *testing.T) {
+	t.Parallel()
+	w := running(t)
+	m := w.asks(direct)
+	w.slack.Fail("download", 1, st.Fault{Break: st.PauseInsideAnswer})
+	w.slack.Inject(st.Incoming{User: anna, Text: "look", Files: []st.File{
+		{Name: "cat.jpg", MIME: "image/png", Data: []byte("\xff\xd8\xff\xe0" + strings.Repeat("cat", 1000))},
+	}})
+	w.slack.Press(anna, direct, m.TS, "Yes")
+	w.acknowledged()
+	if m := w.slack.Messages(direct)[0]; len(m.Buttons) != 2 {
+		t.Errorf("before the press is published Slack has %+v", m)
+	}
+	w.slack.Release()
+	if got := w.hears(2); got.Text != "/approve q1" {
+		t.Errorf("reported %+v", got)
+	}
+	w.buttonsGo(direct)
 }
 
 // What people write while a message waits for its file comes after it.

@@ -46,13 +46,20 @@ func quick() sdk.Extension { return newExtension(func(t *times) { t.settle, t.to
 // running is a channel that is ready.
 func running(t *testing.T, opts ...st.Option) *world {
 	t.Helper()
+	return runningWith(t, func(*sdktest.Options) {}, opts...)
+}
+
+func runningWith(t *testing.T, change func(*sdktest.Options), opts ...st.Option) *world {
+	t.Helper()
 	s := st.Start(t, opts...)
 	s.AddUser(st.User{ID: anna, Name: "Anna", Locale: "ru-RU"})
 	s.AddUser(st.User{ID: boris, Name: "Boris"})
 	s.AddConversation(office, st.Channel, "office")
 	s.AddConversation(direct, st.Direct, "")
 	w := &world{t: t, slack: s}
-	w.Kernel = sdktest.Start(t, quick(), kernelOptions(s))
+	options := kernelOptions(s)
+	change(&options)
+	w.Kernel = sdktest.Start(t, quick(), options)
 	w.AwaitReadiness(sdk.Ready)
 	return w
 }

@@ -25,8 +25,9 @@ const (
 // without them. Conversations do not wait for each other.
 type backlog struct {
 	*activation
-	ctx    context.Context
-	prefix string // of the keys in the store
+	ctx     context.Context
+	presses *presses
+	prefix  string // of the keys in the store
 
 	mu      sync.Mutex
 	lines   map[string]*line // by conversation
@@ -41,8 +42,10 @@ type line struct {
 	moved   chan struct{} // tells deliver that a message was added
 }
 
-func newBacklog(ctx context.Context, a *activation, bot int64) *backlog {
-	return &backlog{activation: a, ctx: ctx, prefix: fmt.Sprintf("waiting/%d/", bot), lines: map[string]*line{}}
+func newBacklog(ctx context.Context, a *activation, p *presses) *backlog {
+	return &backlog{
+		activation: a, ctx: ctx, presses: p, prefix: fmt.Sprintf("waiting/%d/", p.bot), lines: map[string]*line{},
+	}
 }
 
 // load reads the backlog of an earlier process.
@@ -179,12 +182,15 @@ func (b *backlog) publish(parts []*pendingMessage) bool {
 		if !b.fetchAll(parts) {
 			return false
 		}
-		effects := sdk.Effects{merge(parts).effect()}
+		message := []*pendingMessage{merge(parts)}
 		var removed sdk.Effects
 		for _, m := range parts {
 			removed = append(removed, sdk.Delete(b.key(m)))
 		}
-		_, err := b.kernel.Commit(b.ctx, append(effects, removed...)...)
+		results, err := b.kernel.Commit(b.ctx, append(b.presses.publish(message), removed...)...)
+		if err == nil {
+			b.presses.published(b.ctx, message, results)
+		}
 		if sdk.IsPermanent(err) {
 			b.log.Error("store a message; skipping it", "message", parts[0].Dedupe, "error", err)
 			_, err = b.kernel.Commit(b.ctx, removed...)
@@ -284,8 +290,8 @@ type pendingMessage struct {
 	Message contract.UserMessage `json:"message"`
 	File    remoteFile           `json:"file,omitzero"`
 	Album   string               `json:"album,omitempty"` // that it is a part of
+	Press   *press               `json:"press,omitempty"` // nil: it was typed
 
-	press       *press               // nil: it was typed
 	unaddressed bool                 // a part of an album in a group; another part may be for the bot
 	stored      *contract.Attachment // after the download
 	arrived     time.Time

@@ -31,14 +31,6 @@ type cursor struct {
 // maxParts bounds the parts that are remembered.
 const maxParts = 200
 
-// effectsOf publishes messages.
-func effectsOf(reports []*pendingMessage) (effects sdk.Effects) {
-	for _, r := range reports {
-		effects = append(effects, r.effect())
-	}
-	return effects
-}
-
 // After an outage Telegram returns the waiting messages in several polls, and each
 // chat should get one reply. So old messages are held until the last poll. They are
 // held in the store, because the next poll confirms them.
@@ -259,13 +251,13 @@ func (p *poller) release(ctx context.Context) {
 		return
 	}
 	first := func(n int, skip bool) error {
-		return p.commit(ctx, func() (sdk.Effects, cursor) {
+		return p.commit(ctx, func() ([]*pendingMessage, sdk.Effects, cursor) {
 			next, n := p.cursor, min(n, len(p.cursor.Held))
 			next.Held = next.Held[n:]
 			if skip {
-				return nil, next
+				return nil, nil, next
 			}
-			return effectsOf(p.cursor.Held[:n]), next
+			return p.cursor.Held[:n], nil, next
 		})
 	}
 	if err := first(maxHeld, false); !sdk.IsPermanent(err) {
@@ -289,7 +281,7 @@ func (p *poller) store(ctx context.Context, batch []update, offset int64, hold b
 		newest, reports = max(newest, one.id), append(reports, one.reports...)
 	}
 	var waiting []*pendingMessage
-	err := p.commit(ctx, func() (sdk.Effects, cursor) {
+	err := p.commit(ctx, func() ([]*pendingMessage, sdk.Effects, cursor) {
 		next := p.cursor.after(offset, newest, time.Now())
 		all := slices.Clip(next.Held)
 		waits := map[string]bool{} // conversations
@@ -299,9 +291,6 @@ func (p *poller) store(ctx context.Context, batch []update, offset int64, hold b
 			if m.Album != "" {
 				next.Parts = append(slices.Clip(next.Parts), m.Update)
 				next.Parts = next.Parts[max(0, len(next.Parts)-maxParts):]
-			}
-			if m.press != nil {
-				effects = append(effects, sdk.Put(m.press.key(p.me.ID), m.press))
 			}
 			c := m.conversation()
 			if waits[c] = waits[c] || m.Album != "" || m.unfetched() || p.backlog.holds(c); waits[c] {
@@ -313,27 +302,22 @@ func (p *poller) store(ctx context.Context, batch []update, offset int64, hold b
 		}
 		if next.Held = nil; hold {
 			next.Held = all
-			return effects, next
+			return nil, effects, next
 		}
-		return append(effectsOf(all), effects...), next
+		return all, effects, next
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		p.backlog.add(waiting)
 	}
-	p.backlog.add(waiting)
-	for _, m := range reports {
-		if m.press != nil {
-			p.presses.Go(func() { p.pressed(ctx, m.press) })
-		}
-	}
-	return nil
+	return err
 }
 
-// commit commits effects with the cursor. After a conflict it reads the cursor and
-// calls change again.
-func (p *poller) commit(ctx context.Context, change func() (sdk.Effects, cursor)) error {
+// commit publishes messages, and commits effects and the cursor with them. After a conflict
+// it reads the cursor and calls change again.
+func (p *poller) commit(ctx context.Context, change func() ([]*pendingMessage, sdk.Effects, cursor)) error {
 	for n := 1; ; n++ {
-		effects, next := change()
+		messages, more, next := change()
+		effects := append(p.presses.publish(messages), more...)
 		results, err := p.kernel.Commit(ctx, append(effects, sdk.PutAt(p.key, next, p.version))...)
 		switch {
 		case err == nil:
@@ -342,6 +326,7 @@ func (p *poller) commit(ctx context.Context, change func() (sdk.Effects, cursor)
 			}
 			p.cursor, p.version = next, results[len(results)-1].GetVersion()
 			p.backlog.pause(len(next.Held) > 0)
+			p.presses.published(ctx, messages, results)
 			return nil
 		case ctx.Err() != nil || sdk.IsPermanent(err) || errors.Is(err, contract.ErrNotFound):
 			return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-telegram/bot"
@@ -38,14 +37,15 @@ func (a *activation) run(ctx context.Context) {
 		return
 	}
 	p := &poller{activation: a, me: me, key: fmt.Sprintf("cursor/%d", me.ID)}
-	p.backlog = newBacklog(ctx, a, me.ID)
+	p.presses = &presses{activation: a, bot: me.ID}
+	defer p.presses.running.Wait()
+	p.backlog = newBacklog(ctx, a, p.presses)
 	defer p.backlog.running.Wait()
-	defer p.presses.Wait()
 	if !p.load(ctx, p.read) {
 		return
 	}
 	p.backlog.pause(len(p.cursor.Held) > 0)
-	if !p.load(ctx, p.backlog.load) || !p.load(ctx, p.loadPresses) {
+	if !p.load(ctx, p.backlog.load) || !p.load(ctx, p.presses.load) {
 		return
 	}
 	a.kernel.SetReadiness(sdk.Ready, "@"+me.Username)
@@ -110,7 +110,7 @@ type poller struct {
 	cursor  cursor
 	version int64 // of the stored cursor
 	backlog *backlog
-	presses sync.WaitGroup // of those that are answered
+	presses *presses
 }
 
 // poll reads updates until ctx ends. After a failure it polls without waiting, so that

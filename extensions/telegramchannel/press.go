@@ -5,19 +5,23 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/markdown"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
 // press is a pressed button: a callback query and the message with the button. It is
-// stored with its command until the buttons are gone.
+// stored with its command until the query is answered and, if the person may use the
+// buttons, until these are gone.
 type press struct {
 	Query   string `json:"query"`
 	Chat    int64  `json:"chat"`
@@ -47,7 +51,7 @@ func parsePress(update int64, q *models.CallbackQuery, me *models.User) *pending
 	if id == 0 || !strings.HasPrefix(q.Data, "/") || q.From.IsBot {
 		return nil
 	}
-	p := &pendingMessage{Update: update, Dedupe: fmt.Sprintf("%d/%d", me.ID, update), press: &press{q.ID, chat.ID, id}}
+	p := &pendingMessage{Update: update, Dedupe: fmt.Sprintf("%d/%d", me.ID, update), Press: &press{q.ID, chat.ID, id}}
 	p.Message = contract.UserMessage{
 		Text: q.Data, UserID: strconv.FormatInt(q.From.ID, 10), UserName: nameOf(&q.From), Language: q.From.LanguageCode,
 		ConversationID: strconv.FormatInt(chat.ID, 10), Group: chat.Type != models.ChatTypePrivate, GroupName: chat.Title,
@@ -59,25 +63,74 @@ func parsePress(update int64, q *models.CallbackQuery, me *models.User) *pending
 	return p
 }
 
-// pressed ends the waiting of the button that was pressed, and takes the buttons off the
-// message. It is called once the press is stored.
-func (p *poller) pressed(ctx context.Context, b *press) {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	_, err := p.api.bot.AnswerCallbackQuery(call, &bot.AnswerCallbackQueryParams{CallbackQueryID: b.Query})
-	if cancel(); err != nil {
-		p.log.Debug("answer a pressed button", "error", p.api.redact(err))
+// presses are the presses of a bot that are stored and not answered yet.
+type presses struct {
+	*activation
+	bot     int64
+	running sync.WaitGroup
+}
+
+// publish returns the effects that publish messages, in order, and after them those that
+// store their presses.
+func (p *presses) publish(messages []*pendingMessage) (effects sdk.Effects) {
+	for _, m := range messages {
+		effects = append(effects, m.effect())
 	}
+	for _, m := range messages {
+		if m.Press != nil {
+			effects = append(effects, sdk.Put(m.Press.key(p.bot), m.Press))
+		}
+	}
+	return effects
+}
+
+// published answers the presses among messages whose effects were committed. A message of a
+// person who is not admitted has become no event: then the buttons stay for the others.
+func (p *presses) published(ctx context.Context, messages []*pendingMessage, results []*busv1.EffectResult) {
+	for i, m := range messages {
+		switch {
+		case m.Press == nil:
+		case results[i].GetEventId() == "":
+			said := words.Say(m.Message.Language, "You can't use these buttons, because I don't know you yet.")
+			p.running.Go(func() {
+				p.answer(ctx, m.Press, said)
+				p.forget(ctx, m.Press)
+			})
+		default:
+			p.running.Go(func() { p.pressed(ctx, m.Press) })
+		}
+	}
+}
+
+// pressed answers a press, and takes the buttons off the message.
+func (p *presses) pressed(ctx context.Context, b *press) {
+	p.answer(ctx, b, "")
 	for n := 1; ; n++ {
 		again, err := p.removeButtons(ctx, b)
-		switch {
-		case err == nil:
-			if _, err := p.kernel.Commit(ctx, sdk.Delete(b.key(p.me.ID))); err != nil && ctx.Err() == nil {
-				p.log.Warn("forget a pressed button", "error", err)
-			}
-			return
-		case !pause.For(ctx, max(again, pause.Backoff(n))):
+		if err == nil {
+			p.forget(ctx, b)
 			return
 		}
+		if !pause.For(ctx, max(again, pause.Backoff(n))) {
+			return
+		}
+	}
+}
+
+// answer ends the waiting of the button that was pressed, and shows the person a text;
+// empty: none.
+func (p *presses) answer(ctx context.Context, b *press, text string) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := p.api.bot.AnswerCallbackQuery(ctx, &bot.AnswerCallbackQueryParams{CallbackQueryID: b.Query, Text: text})
+	if err != nil {
+		p.log.Debug("answer a pressed button", "error", p.api.redact(err))
+	}
+}
+
+func (p *presses) forget(ctx context.Context, b *press) {
+	if _, err := p.kernel.Commit(ctx, sdk.Delete(b.key(p.bot))); err != nil && ctx.Err() == nil {
+		p.log.Warn("forget a pressed button", "error", err)
 	}
 }
 
@@ -110,10 +163,10 @@ func (a *activation) removeButtons(ctx context.Context, b *press) (after time.Du
 	return after, err
 }
 
-// loadPresses goes on with the presses that an earlier process had stored.
-func (p *poller) loadPresses(ctx context.Context) error {
+// load goes on with the presses that an earlier process had stored.
+func (p *presses) load(ctx context.Context) error {
 	var found []*press
-	err := p.kernel.Scan(ctx, pressPrefix(p.me.ID), func(v sdk.Value) error {
+	err := p.kernel.Scan(ctx, pressPrefix(p.bot), func(v sdk.Value) error {
 		b := &press{}
 		if err := v.Decode(b); err != nil {
 			p.log.Error("decode a pressed button; skipping it", "key", v.Key, "error", err)
@@ -123,7 +176,7 @@ func (p *poller) loadPresses(ctx context.Context) error {
 		return nil
 	})
 	for _, b := range found {
-		p.presses.Go(func() { p.pressed(ctx, b) })
+		p.running.Go(func() { p.pressed(ctx, b) })
 	}
 	return err
 }

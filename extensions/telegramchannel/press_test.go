@@ -77,6 +77,72 @@ func TestAPressIsTheCommandOfItsButton(t *testing.T) {
 	}
 }
 
+// hasPress reports whether a press is in the store. The caller holds mu.
+func (k *memory) hasPress() bool {
+	for key := range k.values {
+		if strings.HasPrefix(key, "pressed/") {
+			return true
+		}
+	}
+	return false
+}
+
+// The buttons are for those who are admitted: a stranger's press doesn't take them away.
+func TestAStrangerCannotPress(t *testing.T) {
+	t.Parallel()
+	c, s, k := running(t)
+	k.mu.Lock()
+	k.stranger = "8"
+	k.mu.Unlock()
+	m := asks(t, c, s, -5)
+	s.Press(-5, m.ID, "Yes", tg.User{ID: 8, FirstName: "Eve"})
+	if err := s.Wait(t.Context(), "the answer", func() bool { return s.Presses()[0].Answered }); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Presses()[0].Text; got != "You can't use these buttons, because I don't know you yet." {
+		t.Errorf("the stranger is shown %q", got)
+	}
+	k.await(t, "the press to be forgotten", func() bool { return !k.hasPress() })
+	if all := s.Messages(-5); len(all[0].Buttons) == 0 {
+		t.Error("the buttons are gone")
+	}
+	s.Press(-5, m.ID, "Yes", tg.User{ID: 7, FirstName: "Ann"})
+	if got := k.messages(t, 1); got[0].UserID != "7" {
+		t.Errorf("stored is %+v", got)
+	}
+	noButtons(t, s, -5, m.ID)
+	if got := s.Presses()[1].Text; got != "" {
+		t.Errorf("the answer shows %q", got)
+	}
+}
+
+// A press in a chat that waits for a file removes the buttons when it is published, also by
+// the next process.
+func TestAPressWaitsForFiles(t *testing.T) {
+	t.Parallel()
+	s, k := tg.Start(t), newMemory()
+	slow := func(set *settings) { impatient(&set.files) }
+	c, end := begin(t, k, s, s.Token(), slow)
+	k.ready(t, "ready")
+	m := asks(t, c, s, 7)
+	s.Fail("file", 1, tg.Fault{Break: tg.PauseInsideAnswer})
+	s.Inject(photo(7, "look", "a cat"))
+	p, _ := s.Press(7, m.ID, "Yes", tg.User{ID: 7, FirstName: "Ann"})
+	if err := s.WaitConfirmed(t.Context(), p.Update); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if all := s.Messages(7); len(all[0].Buttons) == 0 {
+		t.Error("the buttons are gone before the press is published")
+	}
+	s.Heal()
+	begin(t, k, s, s.Token(), slow)
+	if got := k.messages(t, 2); got[1].Text != "/approve q1" {
+		t.Errorf("reported are %+v", got)
+	}
+	noButtons(t, s, 7, m.ID)
+}
+
 // The buttons stay until the press is stored.
 func TestAPressIsStoredFirst(t *testing.T) {
 	t.Parallel()

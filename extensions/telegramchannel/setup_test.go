@@ -42,6 +42,7 @@ type memory struct {
 	logs      bytes.Buffer
 	files     map[string]string       // by hash
 	keep      func(text string) error // called with mu held, for each file
+	stranger  string                  // user id of a person who is not admitted
 }
 
 func newMemory() *memory {
@@ -84,7 +85,11 @@ func (k *memory) Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.Ef
 					return nil, fmt.Errorf("publish: file %s: %w", hash, contract.ErrNotFound)
 				}
 			}
+			if m.UserID == k.stranger && m.UserID != "" {
+				continue
+			}
 			key := pb.GetPublish().GetDedupeKey()
+			results[i].EventId = "event:" + key
 			if k.seen[key] || slices.Contains(fresh, key) {
 				results[i].Duplicate = true
 				continue

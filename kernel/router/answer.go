@@ -93,8 +93,9 @@ func meant(tx journal.Reader, o *questions.Question, quote *contract.Quote) (boo
 }
 
 // reply answers the message of a request where it was written.
-func (r *MessageRouter) reply(tx *bus.Tx, q request, text string) error {
-	return r.send(tx, q.here, contract.ChannelSend{Text: text, Kind: contract.SendReply, ReplyTo: q.MessageID})
+func (r *MessageRouter) reply(tx *bus.Tx, q request, text string, actions ...contract.Action) error {
+	said := contract.ChannelSend{Text: text, Actions: actions, Kind: contract.SendReply, ReplyTo: q.MessageID}
+	return r.send(tx, q.here, said)
 }
 
 func ambiguous(q request, open []questions.Question) string {
@@ -201,23 +202,22 @@ func (q request) tooLate(o *questions.Question, now int64) string {
 	return q.say("Question %s is closed: the answer is no longer needed.", o.ID)
 }
 
-// settle ends a question with an answer, and returns the confirmation for the sender.
+// settle ends a question with an answer, and returns the confirmation for the sender; empty:
+// they were answered.
 func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, answer string) (string, error) {
 	lasting := o.Lasting && (answer == words.Always || answer == words.AlwaysHere)
 	if lasting && !q.owner {
-		return q.say("Only the owner can approve for good. You can answer yes or no."), nil
+		// The buttons are gone from the question: here they are again.
+		return "", r.reply(tx, q, q.say("Only the owner can approve for good. You can answer yes or no."), o.Actions()...)
 	}
 	_, unseen, err := r.questions.End(tx, o.ID, contract.AskAnswered, answer, q.who())
-	if err != nil {
-		return "", err
-	}
-	if !q.at(o) && !unseen {
+	if err == nil && !q.at(o) && !unseen {
 		text := words.Say(o.Language, "Question %s was answered by %s on %s: %s", o.ID, q.who(), q.here.channel.Name, answer)
-		if err := r.tellWhereAsked(tx, o, text); err != nil {
-			return "", err
-		}
+		err = r.tellWhereAsked(tx, o, text)
 	}
 	switch {
+	case err != nil:
+		return "", err
 	case lasting:
 		return q.say("Question %s: approved, and I won't ask again. To undo it: switchboard approvals revoke", o.ID), nil
 	case o.Kind == contract.AskApprove && answer == words.Yes:

@@ -38,6 +38,8 @@ type Options struct {
 	Timezone string // IANA name; empty: UTC
 	DataDir  string
 	KV       map[string]any // encoded as JSON unless []byte
+	// AllowFrom are the user ids of the people whom a channel under test admits; nil: everyone.
+	AllowFrom []string
 	// Channels are played by the test: everyone on them is admitted. One that is
 	// Default gets what names no channel. Without Readiness a channel is ready.
 	Channels []*kernelv1.Channel
@@ -93,7 +95,10 @@ func (o Options) spec(m *manifests.Manifest, ext sdk.Extension) (s kernel.Spec, 
 	s.Config, err = json.Marshal(config)
 	s.Secrets = o.Secrets
 	if s.Provides.Channel != nil {
-		s.Provides.Channel.AllowFrom = []string{"*"} // the kernel stores no message of a stranger
+		s.Provides.Channel.AllowFrom = o.AllowFrom // the kernel stores no message of a stranger
+		if o.AllowFrom == nil {
+			s.Provides.Channel.AllowFrom = []string{"*"}
+		}
 	}
 	return s, err
 }

@@ -183,3 +183,57 @@ func TestRepliesAndReactionsReachTheModel(t *testing.T) {
 		}
 	}
 }
+
+// In a group a stranger's press doesn't take the buttons away, nor one for what only the
+// owner may do: the others still have them.
+func TestButtonsStayForThoseWhoMayPress(t *testing.T) {
+	t.Parallel()
+	w := buttons(t)
+	w.config(fmt.Sprintf("agents: {default: chief}\napprove: [lab/*]\nchannels: {telegram_channel: {allow_from: "+
+		"[\"%d\", \"%d\"]}}", anna, boris))
+	w.restart()
+	w.telegramReady()
+	w.state(w.control(), "lab", "active")
+	w.telegram.Inject(telegramtest.Incoming{
+		Chat: telegramtest.Chat{ID: group, Type: telegramtest.Supergroup}, From: telegramtest.User{ID: anna, FirstName: "Anna"},
+		Text: "@switchboard_test_bot do it",
+	})
+	// newest waits for a message that contains a text.
+	newest := func(text string) (found telegramtest.Message) {
+		w.eventually(text, func() bool {
+			for _, m := range w.telegram.Messages(group) {
+				if strings.Contains(m.Text, text) {
+					found = m
+				}
+			}
+			return found.ID != 0
+		})
+		return found
+	}
+	question := newest("Chief wants to run lab/slow")
+	w.telegram.Press(group, question.ID, "Yes", telegramtest.User{ID: clara, FirstName: "Clara"})
+	w.eventually("the answer to the stranger", func() bool { return w.telegram.Presses()[0].Answered })
+	if got := w.telegram.Presses()[0].Text; !strings.Contains(got, "I don't know you yet") {
+		t.Errorf("the stranger is shown %q", got)
+	}
+	if !w.pressIn(group, question.ID, "Always", boris) {
+		t.Fatal("the buttons are gone")
+	}
+	again := newest("Only the owner can approve for good.")
+	if !w.pressIn(group, again.ID, "Yes", boris) {
+		t.Fatalf("the refusal has no buttons: %+v", again)
+	}
+	newest("It is done.")
+	w.settled()
+	if n := w.count(contract.TopicUserMessage); n != 3 {
+		t.Errorf("%d messages are stored", n)
+	}
+	if got := w.lines("lab", "calls"); len(got) != 1 {
+		t.Errorf("the tool ran %d times", len(got))
+	}
+}
+
+func (w *world) pressIn(chat int64, message int, label string, by int64) bool {
+	_, found := w.telegram.Press(chat, message, label, telegramtest.User{ID: by, FirstName: fmt.Sprint(by)})
+	return found
+}

@@ -281,3 +281,37 @@ func TestSlackSetup(t *testing.T) {
 		t.Errorf("doctor says %s", out)
 	}
 }
+
+// The kernel is killed after the envelope of a press was acknowledged, and before the
+// buttons are removed: the next one removes them.
+func TestSlackButtonsGoAfterAKill(t *testing.T) {
+	t.Parallel()
+	w := inSlack(t, "approve: [core/send_to_channel]")
+	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
+		if len(r.Results()) == 0 {
+			return openaitest.CallTool("core__send_to_channel", map[string]any{
+				"channel_id": "slack_channel", "text": "Dinner is ready",
+			})
+		}
+		return openaitest.Say("It is done.")
+	})
+	w.run()
+	w.slack.Say(slackAnna, "tell everybody")
+	question := w.hears(slackDirect, 1)
+	w.slack.Fail("chat.update", 1000, slacktest.Fault{Hang: true})
+	if !w.slack.Press(slackAnna, slackDirect, question.TS, question.Buttons[0].Label) {
+		t.Fatalf("the question is %+v", question)
+	}
+	w.acknowledged()
+	w.crash()
+	w.slack.Heal()
+	w.run()
+	w.eventually("the buttons to go", func() bool {
+		m := w.slack.Messages(slackDirect)[0]
+		return len(m.Buttons) == 0 && m.Said == question.Said
+	})
+	w.eventually("the answer", func() bool {
+		return slices.ContainsFunc(w.said(slackDirect), func(s string) bool { return strings.Contains(s, "It is done.") })
+	})
+	w.settled()
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -347,6 +348,13 @@ func (s *Server) Unanswered() (n int) {
 		}
 	}
 	return n
+}
+
+// Ephemeral returns the answers to interactions that only one person sees, in order.
+func (s *Server) Ephemeral() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.ephemeral)
 }
 
 // Emit dispatches any event.

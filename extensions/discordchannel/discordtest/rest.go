@@ -476,7 +476,18 @@ func (s *Server) callback(c *call) *apiError {
 	}
 	channel := s.channels[i.channel]
 	switch d.Type {
-	case 4, 5, 6:
+	case 4:
+		var said struct {
+			Content string `json:"content"`
+			Flags   int    `json:"flags"`
+		}
+		if err := json.Unmarshal(d.Data, &said); err != nil || said.Content == "" {
+			return invalid("data", "Cannot send an empty message")
+		}
+		if said.Flags&64 != 0 {
+			s.ephemeral = append(s.ephemeral, said.Content)
+		}
+	case 5, 6:
 	case 7:
 		m := channel.find(i.message)
 		if m == nil {

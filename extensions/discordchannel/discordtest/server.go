@@ -65,6 +65,7 @@ type Server struct {
 	away         bool // the gateway takes no connections
 	commands     []Command
 	interactions map[string]*interaction
+	ephemeral    []string // answers that only one person sees
 	files        map[string]*storedFile
 	nonces       map[string]nonced
 	calls        map[string]int

@@ -237,6 +237,36 @@ func (s *Server) updateMessage(p url.Values) (any, *refusal) {
 	return map[string]any{"channel": c.id, "ts": m.TS, "text": m.Text, "message": s.wire(c, m, false)}, nil
 }
 
+// Ephemeral is a message that one person sees.
+type Ephemeral struct{ Channel, User, Text string }
+
+func (s *Server) postEphemeral(p url.Values) (any, *refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, bad := s.writable(p.Get("channel"))
+	if bad != nil {
+		return nil, bad
+	}
+	var m Message
+	if bad := content(p, &m); bad != nil {
+		return nil, bad
+	}
+	user := p.Get("user")
+	if s.users[user].ID == "" {
+		return nil, refuse("user_not_in_channel")
+	}
+	s.ephemeral = append(s.ephemeral, Ephemeral{Channel: c.id, User: user, Text: m.Said})
+	s.move()
+	return map[string]any{"message_ts": s.ts()}, nil
+}
+
+// Ephemeral returns the messages that only one person sees, in order.
+func (s *Server) Ephemeral() []Ephemeral {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.ephemeral)
+}
+
 func (s *Server) deleteMessage(p url.Values) (any, *refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -199,6 +199,8 @@ func (s *Server) dispatch(r *http.Request, method string, p url.Values) (any, *r
 		}, nil
 	case "chat.postMessage":
 		return s.postMessage(p)
+	case "chat.postEphemeral":
+		return s.postEphemeral(p)
 	case "chat.update":
 		return s.updateMessage(p)
 	case "chat.delete":

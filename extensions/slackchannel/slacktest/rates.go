@@ -15,7 +15,8 @@ var tiers = map[string]struct {
 	perMinute float64
 	burst     int
 }{
-	"chat.postMessage": {60, 4}, "chat.update": {50, 12}, "chat.delete": {50, 12}, "conversations.history": {50, 12},
+	"chat.postMessage": {60, 4}, "chat.postEphemeral": {100, 25},
+	"chat.update": {50, 12}, "chat.delete": {50, 12}, "conversations.history": {50, 12},
 	"conversations.replies": {50, 12}, "conversations.info": {50, 12}, "conversations.open": {50, 12},
 	"users.info": {100, 25}, "users.conversations": {50, 12}, "files.info": {100, 25},
 	"files.getUploadURLExternal":   {100, 25},

@@ -64,8 +64,10 @@ type Server struct {
 	accepted int
 	untold   []Message // accepted, and not reported to onAccept
 	faults   []planned
-	hung     chan struct{}
-	rates    rates
+	// ephemeral are the messages that only one person sees.
+	ephemeral []Ephemeral
+	hung      chan struct{}
+	rates     rates
 }
 
 // Option changes a new [Server].

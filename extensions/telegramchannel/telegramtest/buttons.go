@@ -17,6 +17,7 @@ type Press struct {
 	Update   int64
 	Query    string
 	Answered bool
+	Text     string // what the bot shows the person
 }
 
 // keyboard returns the buttons of a call; present: it names them.
@@ -83,7 +84,7 @@ func (s *Server) answerCallbackQuery(p params) (any, *apiError) {
 		return nil, &apiError{code: http.StatusBadRequest, description: "Bad Request: query is too old and response " +
 			"timeout expired or query ID is invalid"}
 	}
-	s.book.presses[i].Answered = true
+	s.book.presses[i].Answered, s.book.presses[i].Text = true, p["text"]
 	return true, nil
 }
 
