@@ -29,8 +29,8 @@ type exchange struct {
 	Principal contract.Principal `json:"principal,omitzero"`
 	// From is the place it was begun in, and never changes.
 	From origin `json:"initiated_from"`
-	// Within is the session of a group that it, or the first exchange that led to it,
-	// was begun in, unless the group is the household's; empty: none.
+	// Within is the session of a person or a group that it, or the first exchange that
+	// led to it, was begun in; empty: it was begun for the household.
 	Within string `json:"within,omitempty"`
 	// IdleStreak counts the exchanges before it that ended idle, each begun in the
 	// turn that got the result of the one before.

@@ -43,6 +43,7 @@ type fakeKernel struct {
 type fakeSession struct {
 	id, agent, key string
 	group          bool // shared
+	principal      contract.Principal
 	queue          []fakeInput
 	heard          []string // its history, as "kind from sender [thread]: text"
 	records        []string
@@ -152,18 +153,18 @@ func (p *fakeKernel) commit(effects sdk.Effects) (results []*busv1.EffectResult,
 			}
 			delete(kv, k.Delete.GetKey())
 		case *busv1.Effect_SessionEnsure:
-			group := false
+			group, principal := false, contract.Principal{}
 			if id := k.SessionEnsure.GetWithin(); id != "" {
 				within := p.sessions[id]
 				if within == nil {
 					return nil, fmt.Errorf("within %s: %w", id, contract.ErrNotFound)
 				}
-				group = within.group
+				group, principal = within.group, within.principal
 			}
 			known := len(p.sessions)
 			s := p.session(k.SessionEnsure.GetAgent(), k.SessionEnsure.GetKey())
 			if len(p.sessions) > known {
-				s.group = group
+				s.group, s.principal = group, principal
 			}
 			r.Session = s.id
 		case *busv1.Effect_Input:
@@ -299,12 +300,16 @@ func (u *fakeTurn) call(tool string, arguments map[string]any) sdk.ToolResult {
 	if err != nil {
 		u.p.t.Fatal(err)
 	}
+	principal := u.s.principal
+	if u.s.group {
+		principal = contract.Principal{Group: "g1", Confined: true}
+	}
 	i := slices.IndexFunc(u.p.l.tools(), func(t sdk.Tool) bool { return t.Name == tool })
 	for range 10 {
 		r, err := u.p.l.tools()[i].Call(u.p.t.Context(), sdk.ToolCall{
 			ID: fmt.Sprintf("c%d", u.p.calls), Name: tool, Arguments: raw, Session: u.s.id, Agent: u.s.agent,
 			Thread: u.in.Thread, Input: u.in.dedupe, Group: u.s.group,
-			Principal: contract.Principal{Group: "g1", Confined: u.s.group},
+			Principal: principal,
 		})
 		if err == nil {
 			_, err = u.p.commit(r.Effects)

@@ -26,10 +26,10 @@
 //     as not delivered.
 //   - Each input brings the subject of the exchange and how to end it.
 //   - Deleting a session ends its exchanges, and blocks nothing else.
-//   - An exchange that is begun in a session S of a group that is not the household's
-//     has its own sessions, link:A:B:S and link:B:A:S, which belong to the group, too:
-//     their agents use nothing from outside of it, and see nothing of other exchanges
-//     on the link.
+//   - An exchange that is begun in a session S of a person or a group has its own
+//     sessions, link:A:B:S and link:B:A:S, which belong to that person or group, too:
+//     their agents use nothing that S may not, and see nothing of other exchanges on
+//     the link.
 //
 // Exchanges are independent of each other; within one, each side is in order.
 // Handlers and tools may run concurrently: conflicts are found by version.
@@ -114,8 +114,8 @@ func (l *link) peer(agent string) string {
 	return ""
 }
 
-// sessionKey returns the key of self's side towards peer; within is the shared
-// session that the exchange was begun in, if any.
+// sessionKey returns the key of self's side towards peer; within is the session of a
+// person or a group that the exchange was begun in, if any.
 func sessionKey(self, peer, within string) string {
 	key := sidePrefix + self + ":" + peer
 	if within != "" {
@@ -222,8 +222,8 @@ func (l *links) sessionsOf(one *link) map[string]string {
 	return sessions
 }
 
-// ensure creates the session of a side, unless it exists. A side within a shared
-// session is shared with the readers of from.
+// ensure creates the session of a side, unless it exists. A side within a session
+// belongs to the person or the group of from.
 func ensure(self, peer, within, from string) sdk.Effect {
 	e := &busv1.SessionEnsure{
 		Agent: self, Key: sessionKey(self, peer, within), Title: "link " + self + " → " + peer,

@@ -19,6 +19,8 @@ func (l *links) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	case contract.TopicAgentOutput:
 	case contract.TopicStopped:
 		return l.stopped(ctx, e)
+	case contract.TopicPersonRevoked:
+		return nil, l.revoked(ctx, e)
 	default:
 		return nil, sdk.Drop(ID + " does not handle " + e.Topic)
 	}

@@ -103,7 +103,7 @@ func (l *links) begin(
 	switch {
 	case here != nil:
 		x.Within = here.Within
-	case c.Principal.Confined:
+	case c.Principal.Own || c.Principal.Confined || c.Principal.Group != "":
 		x.Within = c.Session
 	}
 	streak, err := l.idleStreak(ctx, c)

@@ -111,6 +111,9 @@ func (c *change) markFinished(task *Task, result *Result) (err error) {
 	result.From, result.TaskID = task.Name, task.ID
 	result.Output, result.Error, result.Partial = truncate(result.Output), truncate(result.Error), truncate(result.Partial)
 	c.effect(sdk.Put(resultPrefix+task.ID, result))
+	if task.Forget {
+		c.forgetTask(task)
+	}
 	return nil
 }
 

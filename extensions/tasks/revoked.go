@@ -11,7 +11,8 @@ import (
 const topicEnded = ID + ".ended"
 
 // revoked cancels the tasks of the conversations of a person who was revoked. The kernel
-// has cancelled those that ran, whose output may come first.
+// has cancelled those that ran, whose output may come first. The own ones of a person who
+// was removed are deleted, when they have ended.
 func (t *tasks) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	var person contract.PersonRevoked
 	if err := e.Decode(&person); err != nil {
@@ -22,7 +23,7 @@ func (t *tasks) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 	for _, root := range person.Sessions {
 		if err := t.each(ctx, root, func(task *Task) error {
 			if task.State != Finished || task.Outcome == Cancelled && !task.FinishedAt.Before(e.CreatedAt) {
-				ended.Names = append(ended.Names, task.Name)
+				ended.Names = append(ended.Names, task.nameForOwner())
 			}
 			return nil
 		}); err != nil {
@@ -32,15 +33,23 @@ func (t *tasks) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 			return nil, err
 		}
 	}
-	if err := t.each(ctx, "", func(task *Task) error { // those given in groups
-		if task.State == Finished || task.Principal.Person == "" || task.Principal.Person != person.Person {
+	if err := t.each(ctx, "", func(task *Task) error { // also those given in groups
+		theirs := task.Principal.Person != "" && task.Principal.Person == person.Person
+		forget := theirs && person.Removed && task.Principal.Own
+		if !theirs || task.State == Finished && !forget {
 			return nil
 		}
 		task, err := read[Task](c, taskKey(task.Root, task.Name))
-		if err != nil || task == nil || task.ended() {
+		switch {
+		case err != nil || task == nil:
 			return err
+		case forget:
+			c.forget(task)
 		}
-		ended.Names = append(ended.Names, task.Name)
+		if task.ended() {
+			return nil
+		}
+		ended.Names = append(ended.Names, task.nameForOwner())
 		return c.cancel(task)
 	}); err != nil {
 		return nil, err
@@ -49,4 +58,23 @@ func (t *tasks) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 		c.effect(sdk.Publish(topicEnded, ended))
 	}
 	return c.effects(), nil
+}
+
+// forget deletes a task, now or when it ends. That of a call would begin again if it were
+// gone before the call has ended: it is deleted with its conversation.
+func (c *change) forget(task *Task) {
+	if task.State == Finished {
+		c.forgetTask(task)
+		return
+	}
+	task.Dropped, task.Forget = true, task.Deliver != byCall
+	c.write(taskKey(task.Root, task.Name), task)
+}
+
+// nameForOwner is a task's name, or its id if the task is a person's own.
+func (t *Task) nameForOwner() string {
+	if t.Principal.Own {
+		return t.ID
+	}
+	return t.Name
 }

@@ -58,6 +58,7 @@ type Task struct {
 	HasMail     bool               `json:"mail,omitempty"`    // its inbox may have items
 	Stop        string             `json:"stop,omitempty"`    // outcome it will have, because it was stopped
 	Dropped     bool               `json:"dropped,omitempty"` // its result is not delivered
+	Forget      bool               `json:"forget,omitempty"`  // its rows are deleted when it ends
 	Outcome     string             `json:"outcome,omitempty"`
 	Principal   contract.Principal `json:"principal,omitzero"` // for whom it was given, and where
 	CreatedAt   time.Time          `json:"created_at"`
