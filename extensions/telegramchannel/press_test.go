@@ -212,25 +212,86 @@ func TestButtonsOfADraft(t *testing.T) {
 	})
 }
 
+// The buttons are below the photo, if it is the only one and its text fits below it; else
+// they are below the text.
 func TestButtonsOfFiles(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("word ", 300)
+	for name, tc := range map[string]struct {
+		text  string
+		files func(t *testing.T, k *memory) []contract.Attachment
+		want  []string
+	}{
+		"one": {"Which **one**?", func(t *testing.T, k *memory) []contract.Attachment {
+			return []contract.Attachment{k.picture(t, 20, 10)}
+		}, []string{"photo Which one? with buttons"}},
+		"one without a text": {"", func(t *testing.T, k *memory) []contract.Attachment {
+			return []contract.Attachment{k.picture(t, 20, 10)}
+		}, []string{"photo  with buttons"}},
+		"refused as a photo": {"Which one?", func(t *testing.T, k *memory) []contract.Attachment {
+			return []contract.Attachment{k.picture(t, 2100, 100)}
+		}, []string{"document Which one? with buttons"}},
+		"gone": {"Which one?", func(_ *testing.T, k *memory) []contract.Attachment {
+			a := k.keeps("document", "a.txt", "text/plain", "x")
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			delete(k.files, a.Blob)
+			return []contract.Attachment{a}
+		}, []string{" Which one?\n[document 2d7116: a.txt] with buttons"}},
+		"a long text": {long, func(t *testing.T, k *memory) []contract.Attachment {
+			return []contract.Attachment{k.picture(t, 20, 10)}
+		}, []string{"photo ", " " + strings.TrimSpace(long) + " with buttons"}},
+		"an album": {"Which one?", func(t *testing.T, k *memory) []contract.Attachment {
+			return []contract.Attachment{k.picture(t, 20, 10), k.picture(t, 20, 10)}
+		}, []string{"photo ", "photo ", " Which one? with buttons"}},
+		"two documents": {"Which one?", func(_ *testing.T, k *memory) []contract.Attachment {
+			return []contract.Attachment{k.keeps("document", "a.txt", "text/plain", "x"), k.keeps("document", "b.txt", "text/plain", "y")}
+		}, []string{"document ", "document ", " Which one? with buttons"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, s, k := running(t)
+			s.AddChat(tg.Chat{ID: 7})
+			m := text(7, tc.text)
+			m.ID, m.Unmarked, m.Actions, m.Attachments = "e2", m.Text, approval[:1], tc.files(t, k)
+			r, err := c.Send(t.Context(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			all := s.Messages(7)
+			for _, m := range all {
+				said := m.Media + " " + m.Text
+				if len(m.Buttons) > 0 {
+					said += " with buttons"
+				}
+				got = append(got, said)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || r.ProviderID != fmt.Sprintf("7/%d", all[len(all)-1].ID) {
+				t.Errorf("the receipt is %+v\n%s", r, diff)
+			}
+		})
+	}
+}
+
+// A press below a photo removes its buttons and nothing else.
+func TestAPressBelowAPhoto(t *testing.T) {
 	t.Parallel()
 	c, s, k := running(t)
 	s.AddChat(tg.Chat{ID: 7})
-	photo, err := k.PutBlob(t.Context(), strings.NewReader("\xff\xd8\xff"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	image := contract.Attachment{Kind: contract.KindImage, MIME: "image/jpeg", Blob: photo.Hash, Size: photo.Size}
 	m := text(7, "Which one?")
-	m.ID, m.Unmarked, m.Actions, m.Attachments = "e2", m.Text, approval[:1], []contract.Attachment{image, image}
-	r, err := c.Send(t.Context(), m)
-	if err != nil {
+	m.Unmarked, m.Actions, m.Attachments = m.Text, approval[:1], []contract.Attachment{k.picture(t, 20, 10)}
+	if _, err := c.Send(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	all := s.Messages(7)
-	if len(all) != 3 || all[0].Media == "" || all[1].Media == "" || all[2].Text != "Which one?" || len(all[2].Buttons) != 1 ||
-		r.ProviderID != fmt.Sprintf("7/%d", all[2].ID) {
-		t.Errorf("sent are %+v with the receipt %+v", all, r)
+	id := s.Messages(7)[0].ID
+	if _, found := s.Press(7, id, "Yes", tg.User{ID: 7}); !found {
+		t.Fatal("the button is not there")
+	}
+	k.messages(t, 1)
+	noButtons(t, s, 7, id)
+	if got := s.Messages(7)[0]; got.Media != "photo" || got.Text != "Which one?" {
+		t.Errorf("the message became %+v", got)
 	}
 }
 

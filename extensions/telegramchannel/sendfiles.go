@@ -37,14 +37,16 @@ type step struct {
 
 // stepsOf returns the requests of a message. They depend on the message alone, so a
 // repetition goes on where the last one ended. The text is a caption if it fits, and if it
-// does not replace a draft. With buttons, which an album can't have, it is the last one.
+// does not replace a draft. The last one has the buttons: the text, because an album can't
+// have any, unless it is the caption of the only file.
 func stepsOf(text string, files []contract.Attachment, hasDraft, hasActions bool) (steps []step) {
 	said, _ := render(text)
 	caption := ""
+	fits := !hasDraft && markdown.Len(said)+len(contract.RepeatMark) <= maxCaption
+	textLast := hasActions && (len(files) > 1 || !fits)
 	switch {
-	case hasActions:
-	case strings.TrimSpace(text) == "":
-	case !hasDraft && markdown.Len(said)+len(contract.RepeatMark) <= maxCaption:
+	case textLast, strings.TrimSpace(text) == "":
+	case fits:
 		caption = text
 	default:
 		steps = append(steps, step{})
@@ -57,7 +59,7 @@ func stepsOf(text string, files []contract.Attachment, hasDraft, hasActions bool
 		steps = append(steps, step{files: files[i:n], caption: caption})
 		i, caption = n, ""
 	}
-	if hasActions {
+	if textLast {
 		steps = append(steps, step{})
 	}
 	return steps
@@ -126,7 +128,10 @@ func (a *activation) sendFiles(ctx context.Context, to target, m sdk.Message, fi
 	for i := min(done, len(steps)-1); i < len(steps); i++ {
 		request := text
 		if len(steps[i].files) > 0 {
-			s := steps[i]
+			s, m := steps[i], m
+			if i < len(steps)-1 {
+				m.Actions = nil
+			}
 			if m.Repeat && i == done { // what came before was answered
 				s.caption = contract.RepeatMark + s.caption
 			}
@@ -204,7 +209,7 @@ func (a *activation) nameFiles(ctx context.Context, to target, m sdk.Message, s 
 	for _, f := range s.files {
 		lines = append(lines, f.Reference())
 	}
-	m.Text, m.Actions = strings.TrimSpace(strings.Join(lines, "\n")), nil
+	m.Text = strings.TrimSpace(strings.Join(lines, "\n"))
 	return a.send(ctx, to, m)
 }
 
@@ -229,6 +234,9 @@ func (a *activation) sendMedia(ctx context.Context, to target, m sdk.Message, ki
 		}
 		if len(entities) > 0 {
 			set(fields, "caption_entities", entities)
+		}
+		if buttons := keyboard(m.Actions); buttons != nil {
+			set(fields, "reply_markup", buttons)
 		}
 		sent := &models.Message{}
 		return sent, a.upload(ctx, "send"+strings.ToUpper(kind[:1])+kind[1:], fields, []uploaded{{kind, files[0]}}, sent)

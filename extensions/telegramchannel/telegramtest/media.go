@@ -34,7 +34,12 @@ func (s *Server) sendMedia(b *bot, p params, kind string) (any, *apiError) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	sent, refusal := s.addSent(b, p, []Message{{Media: kind, File: f}}, p["caption"], p["caption_entities"])
+	rows, refusal := keyboard(p)
+	if refusal != nil {
+		return nil, refusal
+	}
+	only := Message{Media: kind, File: f, Buttons: rows}
+	sent, refusal := s.addSent(b, p, []Message{only}, p["caption"], p["caption_entities"])
 	if refusal != nil {
 		return nil, refusal
 	}
