@@ -7,23 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
-)
 
-const (
-	callTimeout = 30 * time.Second
-	// idleTimeout closes connections before the server does: a request on a
-	// connection that is being closed has an unknown outcome.
-	idleTimeout  = 45 * time.Second
-	maxIdleConns = 256
-	maxAnswer    = 16 << 20
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // userAgent has the form that Discord asks for.
@@ -52,37 +42,13 @@ type api struct {
 }
 
 func newAPI(base, token string, pace bool) *api {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-	return &api{url: base, token: token, limits: newLimits(pace), transport: &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dialer.DialContext,
-		MaxIdleConns:        maxIdleConns,
-		MaxIdleConnsPerHost: maxIdleConns,
-		IdleConnTimeout:     idleTimeout,
-		TLSHandshakeTimeout: 10 * time.Second,
-	}}
+	return &api{url: base, token: token, limits: newLimits(pace), transport: httpcall.NewTransport()}
 }
 
 func (a *api) close() { a.transport.CloseIdleConnections() }
 
 // redact returns the text of an error without the token.
 func (a *api) redact(err error) string { return strings.ReplaceAll(err.Error(), a.token, "<token>") }
-
-// callError is the error of a call that the API did not answer.
-type callError struct {
-	status int  // of a response of a proxy in front of the API
-	sent   bool // Discord may have processed the request
-	err    error
-}
-
-func (e *callError) Error() string {
-	if e.status != 0 {
-		return fmt.Sprintf("the server answered with status %d %s", e.status, http.StatusText(e.status))
-	}
-	return e.err.Error()
-}
-
-func (e *callError) Unwrap() error { return e.err }
 
 // refusal is an error that the API answered with.
 type refusal struct {
@@ -117,15 +83,15 @@ func (e *limitedError) Error() string {
 type request struct {
 	method string
 	path   string
-	body   any   // encoded as JSON; nil: none
-	form   *form // instead of body
-	spare  bool  // made at once, if the limits leave room for others, or not at all
-	free   bool  // outside of the limits
+	body   any            // encoded as JSON; nil: none
+	form   *httpcall.Form // instead of body
+	spare  bool           // made at once, if the limits leave room for others, or not at all
+	free   bool           // outside of the limits
 }
 
 // do makes a call and decodes its result. It waits a short time for the limits.
 func (a *api) do(ctx context.Context, r request, into any) error {
-	timeout := callTimeout
+	timeout := httpcall.Timeout
 	if r.form != nil {
 		timeout = uploadTimeout
 	}
@@ -148,25 +114,17 @@ func (a *api) do(ctx context.Context, r request, into any) error {
 func (a *api) send(ctx context.Context, r request, into any) (told rateInfo, err error) {
 	req, err := a.request(ctx, r)
 	if err != nil {
-		return told, &callError{err: err}
+		return told, &httpcall.Error{Err: err}
 	}
-	var sent atomic.Bool
-	trace := &httptrace.ClientTrace{
-		GetConn:      func(string) { sent.Store(false) }, // called again after a dead idle connection
-		WroteHeaders: func() { sent.Store(true) },
+	resp, answer, err := httpcall.Do(a.transport, req) //nolint:bodyclose // it is closed
+	if resp != nil {
+		told = readRate(resp.Header)
 	}
-	resp, err := a.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	if unread, ok := errors.AsType[*httpcall.BlobError](err); ok {
+		return told, unread
+	}
 	if err != nil {
-		if unread, ok := errors.AsType[*blobError](err); ok {
-			return told, unread
-		}
-		return told, &callError{sent: sent.Load(), err: err}
-	}
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	_ = resp.Body.Close()
-	told = readRate(resp.Header)
-	if err != nil {
-		return told, &callError{sent: true, err: fmt.Errorf("read response: %w", err)}
+		return told, err
 	}
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
@@ -174,7 +132,7 @@ func (a *api) send(ctx context.Context, r request, into any) (told rateInfo, err
 	case resp.StatusCode == http.StatusNoContent:
 		return told, nil
 	case resp.StatusCode >= http.StatusInternalServerError, len(answer) > 0 && !json.Valid(answer):
-		return told, &callError{status: resp.StatusCode, sent: resp.StatusCode == http.StatusGatewayTimeout}
+		return told, &httpcall.Error{Status: resp.StatusCode, Sent: resp.StatusCode == http.StatusGatewayTimeout}
 	case resp.StatusCode >= http.StatusMultipleChoices:
 		refused := &refusal{status: resp.StatusCode}
 		_ = json.Unmarshal(answer, refused)
@@ -183,14 +141,13 @@ func (a *api) send(ctx context.Context, r request, into any) (told rateInfo, err
 		return told, nil
 	}
 	if err := json.Unmarshal(answer, into); err != nil {
-		return told, &callError{sent: true, err: fmt.Errorf("decode response: %w", err)}
+		return told, &httpcall.Error{Sent: true, Err: fmt.Errorf("decode response: %w", err)}
 	}
 	return told, nil
 }
 
 func (a *api) request(ctx context.Context, r request) (*http.Request, error) {
 	var body io.Reader
-	kind := "application/json"
 	if r.form == nil && r.body != nil {
 		b, err := json.Marshal(r.body)
 		if err != nil {
@@ -202,19 +159,12 @@ func (a *api) request(ctx context.Context, r request) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.form != nil {
-		if req.ContentLength, err = r.form.size(); err != nil {
-			return nil, err
-		}
-		req.GetBody = r.form.body
-		if req.Body, err = r.form.body(); err != nil {
-			return nil, err
-		}
-		kind = "multipart/form-data; boundary=" + r.form.boundary
-	}
 	req.Header.Set("Authorization", "Bot "+a.token)
 	req.Header.Set("User-Agent", userAgent)
-	req.Header.Set("Content-Type", kind)
+	if r.form != nil {
+		return req, r.form.Attach(req)
+	}
+	req.Header.Set("Content-Type", "application/json")
 	return req, nil
 }
 

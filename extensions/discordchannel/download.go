@@ -14,6 +14,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk/attachment"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // downloadsAtOnce bounds concurrent downloads.
@@ -152,7 +153,7 @@ func (a *activation) fetch(ctx context.Context, f remoteFile, at contract.Attach
 		a.log.Warn("a file is not stored", "error", err)
 		return unreadable(at, tooLargeFor), nil
 	case err != nil && context.Cause(ctx) != nil:
-		return at, &callError{err: context.Cause(ctx)}
+		return at, &httpcall.Error{Err: context.Cause(ctx)}
 	case err != nil:
 		return at, err
 	}
@@ -168,7 +169,7 @@ func (a *activation) open(ctx context.Context, address string) (io.ReadCloser, e
 	req.Header.Set("User-Agent", userAgent)
 	resp, err := a.api.transport.RoundTrip(req)
 	if err != nil {
-		return nil, &callError{err: err}
+		return nil, &httpcall.Error{Err: err}
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil
@@ -178,7 +179,7 @@ func (a *activation) open(ctx context.Context, address string) (io.ReadCloser, e
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusGone, http.StatusUnauthorized:
 		return nil, fmt.Errorf("%w: status %d", errNoFile, resp.StatusCode)
 	}
-	return nil, &callError{status: resp.StatusCode}
+	return nil, &httpcall.Error{Status: resp.StatusCode}
 }
 
 // openAgain requests a file whose address has expired: addresses are valid for a day.
@@ -202,7 +203,7 @@ func (a *activation) openAgain(ctx context.Context, f remoteFile) (io.ReadCloser
 	return nil, errNoFile
 }
 
-// progress is the body of a download. Its errors are of type *callError.
+// progress is the body of a download. Its errors are of type *httpcall.Error.
 type progress struct {
 	io.Reader
 	made func()
@@ -214,7 +215,7 @@ func (p progress) Read(into []byte) (int, error) {
 		p.made()
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = &callError{err: err}
+		err = &httpcall.Error{Err: err}
 	}
 	return n, err
 }

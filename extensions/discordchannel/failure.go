@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // failureKind is the meaning of an error of a call.
@@ -33,7 +35,7 @@ const (
 
 // classify returns the kind of an error; after is Discord's retry_after.
 func classify(err error) (kind failureKind, after time.Duration) {
-	var call *callError
+	var call *httpcall.Error
 	var limit *limitedError
 	var answer *refusal
 	switch {
@@ -46,9 +48,9 @@ func classify(err error) (kind failureKind, after time.Duration) {
 		return refused, 0
 	case errors.As(err, &call):
 		switch {
-		case call.sent:
+		case call.Sent:
 			return unknown, 0
-		case call.status != 0:
+		case call.Status != 0:
 			return serverError, 0
 		}
 		return unreachable, 0
@@ -68,7 +70,7 @@ func hasCode(err error, codes ...int) bool {
 // isAboutFiles reports whether Discord refused a message because of its files.
 func isAboutFiles(err error) bool {
 	var answer *refusal
-	var unread *blobError
+	var unread *httpcall.BlobError
 	return errors.As(err, &unread) || hasCode(err, codeFileTooLarge) ||
 		errors.As(err, &answer) && answer.status == http.StatusRequestEntityTooLarge
 }

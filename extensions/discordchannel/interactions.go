@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // Kinds of answers to an interaction.
@@ -146,7 +147,7 @@ func (s *session) answer(i interaction, m *pendingMessage, state storedState) {
 		body = map[string]any{"type": answerUpdate, "data": map[string]any{"components": []component{}}}
 	}
 	s.presses.running.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(s.ctx, httpcall.Timeout)
 		defer cancel()
 		err := s.api.do(ctx, request{
 			method: http.MethodPost, path: "/interactions/" + i.ID + "/" + i.Token + "/callback", body: body, free: true,

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
@@ -188,7 +189,7 @@ func (l *limits) enter(ctx context.Context, r route, spare bool) (leave func(rat
 		ended := !pause.Until(ctx, min(wait, deadline.Sub(now)), freed)
 		l.mu.Lock()
 		if ended {
-			return nil, &callError{err: ctx.Err()}
+			return nil, &httpcall.Error{Err: ctx.Err()}
 		}
 		now = time.Now()
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/discordchannel/markup"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // maxText is the length of a message. Discord counts characters; the kernel splits by
@@ -113,7 +114,7 @@ func nonce(parts ...string) string {
 }
 
 // send sends a message, with the files of a form if there are any.
-func (a *activation) send(ctx context.Context, to target, m sdk.Message, nonce string, files *form,
+func (a *activation) send(ctx context.Context, to target, m sdk.Message, nonce string, files *httpcall.Form,
 ) (sdk.Receipt, error) {
 	if m.Text != m.Unmarked { // a repetition after the time for which Discord knows the nonce
 		found, err := a.find(ctx, to, nonce)
@@ -138,9 +139,11 @@ func (a *activation) send(ctx context.Context, to target, m sdk.Message, nonce s
 		sent := &message{}
 		r := request{method: http.MethodPost, path: messagesOf(to), body: body}
 		if files != nil {
-			if err := files.describe(body); err != nil {
+			payload, err := payloadOf(body)
+			if err != nil {
 				return sdk.Receipt{}, sdk.Drop(err.Error())
 			}
+			files.Fields = map[string]string{"payload_json": payload}
 			r.form = files
 		}
 		err := a.api.do(ctx, r, sent)

@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
-	"mime/multipart"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 const (
@@ -100,18 +99,16 @@ func (a *activation) sendFiles(ctx context.Context, to target, m sdk.Message, fi
 // sendStep sends files with a text. Files that Discord refuses are named.
 func (a *activation) sendStep(ctx context.Context, to target, m sdk.Message, nonce string, files []contract.Attachment,
 ) (sdk.Receipt, error) {
-	f := &form{
-		files: files, boundary: multipart.NewWriter(io.Discard).Boundary(),
-		read: func(hash string, to io.Writer) error {
-			_, err := a.kernel.GetBlob(ctx, hash, to)
-			return err
-		},
+	f := &httpcall.Form{From: a.kernel}
+	for i, file := range files {
+		field := "files[" + strconv.Itoa(i) + "]"
+		f.Files = append(f.Files, httpcall.FormFile{Field: field, Name: fileName(file), File: file})
 	}
 	r, err := a.send(ctx, to, m, nonce, f)
 	if err == nil || !isAboutFiles(err) {
 		return r, err
 	}
-	var unread *blobError
+	var unread *httpcall.BlobError
 	if errors.As(err, &unread) && !errors.Is(err, contract.ErrNotFound) {
 		return sdk.Receipt{}, sdk.Retry(serverRetry, err)
 	}
@@ -123,79 +120,13 @@ func (a *activation) sendStep(ctx context.Context, to target, m sdk.Message, non
 	return a.send(ctx, to, m, nonce, nil)
 }
 
-// form is the body of a request with files. The files are read while they are sent.
-type form struct {
-	payload  []byte
-	files    []contract.Attachment
-	boundary string
-	read     func(hash string, to io.Writer) error
-}
-
-// blobError is the error of a file that could not be read, so the request was not made.
-type blobError struct{ err error }
-
-func (e *blobError) Error() string { return e.err.Error() }
-func (e *blobError) Unwrap() error { return e.err }
-
-// describe sets the message that the files belong to.
-func (f *form) describe(m newMessage) (err error) {
+// payloadOf returns a message as the part of a form that its files belong to.
+func payloadOf(m newMessage) (string, error) {
 	if *m.Content == "" {
 		m.Content = nil
 	}
-	f.payload, err = json.Marshal(m)
-	return err
-}
-
-// write writes the form, with the files by each.
-func (f *form) write(to io.Writer, each func(io.Writer, contract.Attachment) error) error {
-	w := multipart.NewWriter(to)
-	if err := w.SetBoundary(f.boundary); err != nil {
-		return err
-	}
-	if err := w.WriteField("payload_json", string(f.payload)); err != nil {
-		return err
-	}
-	for i, a := range f.files {
-		part, err := w.CreateFormFile("files["+strconv.Itoa(i)+"]", fileName(a))
-		if err != nil {
-			return err
-		}
-		if err := each(part, a); err != nil {
-			return err
-		}
-	}
-	return w.Close()
-}
-
-// size returns the length of the form.
-func (f *form) size() (n int64, err error) {
-	head := &counter{}
-	err = f.write(head, func(_ io.Writer, a contract.Attachment) error {
-		n += a.Size
-		return nil
-	})
-	return n + head.n, err
-}
-
-type counter struct{ n int64 }
-
-func (c *counter) Write(b []byte) (int, error) {
-	c.n += int64(len(b))
-	return len(b), nil
-}
-
-// body returns a reader of the form.
-func (f *form) body() (io.ReadCloser, error) {
-	from, to := io.Pipe()
-	go func() {
-		to.CloseWithError(f.write(to, func(w io.Writer, a contract.Attachment) error {
-			if err := f.read(a.Blob, w); err != nil {
-				return &blobError{err}
-			}
-			return nil
-		}))
-	}()
-	return from, nil
+	payload, err := json.Marshal(m)
+	return string(payload), err
 }
 
 // extensionOf returns the usual end of the name of a file of a type.

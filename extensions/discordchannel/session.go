@@ -15,6 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
@@ -184,7 +185,7 @@ func (s *session) ended(err error, n int) time.Duration {
 	if errors.As(err, &answer) || errors.As(err, &limit) {
 		return s.report(err, n-1)
 	}
-	return s.report(&callError{err: err}, n-1)
+	return s.report(&httpcall.Error{Err: err}, n-1)
 }
 
 // forget ends the session. The position stays: what is missed is read from the histories.

@@ -14,6 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/attachment"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
@@ -278,7 +279,7 @@ func (b *backlog) fetch(ctx context.Context, f remoteFile, a contract.Attachment
 	_ = from.CloseWithError(err)
 	download.Wait()
 	if err != nil && context.Cause(ctx) != nil {
-		return a, &callError{err: context.Cause(ctx)}
+		return a, &httpcall.Error{Err: context.Cause(ctx)}
 	}
 	return got, err
 }
@@ -297,7 +298,7 @@ func transferError(err error) error {
 	if isSignInPage(err) {
 		return errNoAccess
 	}
-	return &callError{err: err}
+	return &httpcall.Error{Err: err}
 }
 
 // progress is where a download goes.

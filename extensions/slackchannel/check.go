@@ -7,6 +7,8 @@ import (
 	"net/url"
 
 	"github.com/slack-go/slack"
+
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // CheckTokens asks the Web API at base, or Slack's own if it is empty, whose tokens these
@@ -19,7 +21,7 @@ func CheckTokens(ctx context.Context, base, botToken, appToken string) (bot, wor
 	}
 	a := newAPI(set.url, botToken, appToken)
 	defer a.close()
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	me, err := a.AuthTestContext(ctx)
 	if err != nil {

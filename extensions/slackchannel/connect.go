@@ -10,6 +10,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
@@ -72,7 +73,7 @@ func (a *activation) identify(ctx context.Context) (*slack.AuthTestResponse, boo
 }
 
 func (a *activation) whoAmI(ctx context.Context) (*slack.AuthTestResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	return a.api.AuthTestContext(ctx)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/markdown"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/draft"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // maxDraft is the most text of a draft, in UTF-16 units: about the length of the first
@@ -117,7 +118,7 @@ func truncate(text string, n int) string {
 
 // edit changes a message of the bot.
 func (a *activation) edit(ctx context.Context, r draftRecord, said rendered) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	_, _, _, err := a.api.UpdateMessageContext(ctx, r.Channel, r.TS, options(target{}, said)...)
 	return err
@@ -162,7 +163,7 @@ func (a *activation) remove(ctx context.Context, r draftRecord) error {
 	if err := a.pace.enter(ctx, deleting, r.Channel); err != nil {
 		return err
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	_, _, err := a.api.DeleteMessageContext(call, r.Channel, r.TS)
 	if err == nil || codeOf(err) == "message_not_found" {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // failureKind is the meaning of an error of a call.
@@ -50,11 +52,11 @@ func classify(err error) (kind failureKind, after time.Duration) {
 	if many, ok := errors.AsType[*slack.RateLimitedError](err); ok {
 		return limited, max(many.RetryAfter, time.Second)
 	}
-	if call, ok := errors.AsType[*callError](err); ok {
+	if call, ok := errors.AsType[*httpcall.Error](err); ok {
 		switch {
-		case call.sent:
+		case call.Sent:
 			return unknown, 0
-		case call.status != 0:
+		case call.Status != 0:
 			return serverError, 0
 		}
 		return unreachable, 0

@@ -15,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
@@ -244,7 +245,7 @@ func (r *receiver) ask(ctx context.Context, method string, q url.Values, into an
 
 // read makes a call that only reads.
 func (a *api) read(ctx context.Context, method string, q url.Values, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+method, strings.NewReader(q.Encode()))
 	if err != nil {
@@ -263,14 +264,14 @@ func (a *api) read(ctx context.Context, method string, q url.Values, into any) e
 	}
 	var raw json.RawMessage
 	if err := json.NewDecoder(resp.Body).Decode(&raw); err != nil {
-		return &callError{err: err}
+		return &httpcall.Error{Err: err}
 	}
 	var answer struct {
 		OK    bool   `json:"ok"`
 		Error string `json:"error"`
 	}
 	if err := errors.Join(json.Unmarshal(raw, &answer), json.Unmarshal(raw, into)); err != nil {
-		return &callError{err: err}
+		return &httpcall.Error{Err: err}
 	}
 	if !answer.OK {
 		return slack.SlackErrorResponse{Err: answer.Error}

@@ -13,6 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
@@ -137,7 +138,7 @@ func (b *presses) published(ctx context.Context, m *pendingMessage, result *busv
 
 // refuse tells a person who is not admitted, and nobody else, that their press has no effect.
 func (b *presses) refuse(ctx context.Context, m *pendingMessage) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	text := words.Say(m.Message.Language, "You can't use these buttons, because I don't know you yet.")
 	options := []slack.MsgOption{slack.MsgOptionText(text, false)}
@@ -195,7 +196,7 @@ func (b *presses) edit(ctx context.Context, p *press) (again time.Duration, err 
 	for _, raw := range p.Blocks {
 		rest = append(rest, rawBlock{kind: typeOf(raw), raw: raw})
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	_, _, _, err = b.api.UpdateMessageContext(ctx, p.Channel, p.TS,
 		slack.MsgOptionText(p.Text, false), slack.MsgOptionBlocks(rest...))

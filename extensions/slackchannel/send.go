@@ -12,6 +12,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
@@ -76,7 +77,7 @@ func (a *activation) recipient(ctx context.Context, m sdk.Message) (target, erro
 	if m.Owner == "" {
 		return target{}, sdk.Drop(noOwner)
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	found, _, _, err := a.api.OpenConversationContext(call, &slack.OpenConversationParameters{Users: []string{m.Owner}})
 	if err != nil {
@@ -181,7 +182,7 @@ const metadataType = "switchboard_message"
 
 // post sends a message with its id, and returns its ts.
 func (a *activation) post(ctx context.Context, to target, id string, said rendered) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	_, ts, err := a.api.PostMessageContext(ctx, to.channel, append(options(to, said),
 		slack.MsgOptionMetadata(slack.SlackMetadata{EventType: metadataType, EventPayload: map[string]any{"id": id}}))...)
@@ -242,7 +243,7 @@ func (a *activation) search(ctx context.Context, to target, m sdk.Message) (ts s
 }
 
 func (a *activation) readPage(ctx context.Context, to target, oldest, cursor string) ([]slack.Message, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	if to.thread != "" {
 		found, _, next, err := a.api.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{

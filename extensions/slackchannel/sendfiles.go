@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/attachment"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
@@ -115,7 +116,7 @@ func (a *activation) sendFiles(ctx context.Context, to target, m sdk.Message, fi
 func (a *activation) notUploaded(ctx context.Context, to target, m sdk.Message, files []contract.Attachment,
 	err error,
 ) (sdk.Receipt, error) {
-	var unread *blobError
+	var unread *httpcall.BlobError
 	if errors.As(err, &unread) && errors.Is(err, contract.ErrNotFound) || isUnwanted(err) {
 		return a.nameFiles(ctx, to, m, files)
 	}
@@ -142,12 +143,6 @@ func (a *activation) nameFiles(
 	}
 	return a.sendText(ctx, to, m, draftRecord{})
 }
-
-// blobError is the error of a file that could not be read from the kernel.
-type blobError struct{ err error }
-
-func (e *blobError) Error() string { return e.err.Error() }
-func (e *blobError) Unwrap() error { return e.err }
 
 // errEmptyFile says that Slack takes no empty files.
 var errEmptyFile = errors.New("the file is empty")
@@ -202,11 +197,11 @@ func (a *activation) upload(ctx context.Context, address string, f contract.Atta
 	})
 	_ = from.CloseWithError(io.ErrClosedPipe)
 	if unread := <-read; unread != nil && !errors.Is(unread, io.ErrClosedPipe) {
-		return &blobError{unread}
+		return &httpcall.BlobError{Err: unread}
 	}
 	if err != nil {
 		if _, answered := errors.AsType[slack.StatusCodeError](err); !answered {
-			return &callError{err: err}
+			return &httpcall.Error{Err: err}
 		}
 	}
 	return err
@@ -224,7 +219,7 @@ func (a *activation) share(ctx context.Context, to target, files []contract.Atta
 	for i, id := range ids {
 		p.Files = append(p.Files, slack.FileSummary{ID: id, Title: fileName(files[i])})
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	_, err := a.api.CompleteUploadExternalContext(call, p)
 	if err == nil {
@@ -247,7 +242,7 @@ func (a *activation) isShared(ctx context.Context, to target, id string) (bool, 
 		if i > 0 && !pause.For(ctx, a.set.times.settle) {
 			return false, sdk.Retry(time.Second, context.Cause(ctx))
 		}
-		call, cancel := context.WithTimeout(ctx, callTimeout)
+		call, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 		f, _, _, err := a.api.GetFileInfoContext(call, id, 0, 0)
 		cancel()
 		if codeOf(err) == "file_not_found" {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 const (
@@ -43,7 +45,7 @@ type socket struct {
 
 // openSocket opens a connection and waits for Slack's greeting.
 func (a *activation) openSocket(ctx context.Context) (*socket, error) {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	_, address, err := a.api.StartSocketModeContext(call)
 	if err != nil {
@@ -57,7 +59,7 @@ func (a *activation) openSocket(ctx context.Context) (*socket, error) {
 		if resp != nil {
 			err = fmt.Errorf("%w: status %s", err, resp.Status)
 		}
-		return nil, &callError{err: err}
+		return nil, &httpcall.Error{Err: err}
 	}
 	conn.SetReadLimit(maxFrame)
 	s := &socket{conn: conn, silence: a.set.times.silence, replace: make(chan struct{})}
@@ -76,7 +78,7 @@ func (a *activation) openSocket(ctx context.Context) (*socket, error) {
 		_, frame, err := conn.ReadMessage()
 		if err != nil {
 			_ = conn.Close()
-			return nil, &callError{err: fmt.Errorf("wait for Slack's greeting: %w", err)}
+			return nil, &httpcall.Error{Err: fmt.Errorf("wait for Slack's greeting: %w", err)}
 		}
 		var e envelope
 		if json.Unmarshal(frame, &e) == nil && e.Type == "hello" {

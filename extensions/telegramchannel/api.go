@@ -6,30 +6,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
-const (
-	callTimeout = 30 * time.Second
-	// pollGrace is added to the requested poll time for the timeout.
-	pollGrace = 10 * time.Second
-	// idleTimeout closes connections before the server does: a request on a
-	// connection that is being closed has an unknown outcome.
-	idleTimeout  = 45 * time.Second
-	maxIdleConns = 256
-	maxAnswer    = 16 << 20
-)
+// pollGrace is added to the requested poll time for the timeout.
+const pollGrace = 10 * time.Second
 
 var tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
 
@@ -49,19 +40,11 @@ type transport interface {
 }
 
 func newAPI(base, token string, log hclog.Logger) (*api, error) {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-	a := &api{url: base, token: token, transport: &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dialer.DialContext,
-		MaxIdleConns:        maxIdleConns,
-		MaxIdleConnsPerHost: maxIdleConns,
-		IdleConnTimeout:     idleTimeout,
-		TLSHandshakeTimeout: 10 * time.Second,
-	}}
+	a := &api{url: base, token: token, transport: httpcall.NewTransport()}
 	b, err := bot.New(token,
 		bot.WithSkipGetMe(),
 		bot.WithServerURL(base),
-		bot.WithHTTPClient(callTimeout, a),
+		bot.WithHTTPClient(httpcall.Timeout, a),
 		bot.WithErrorsHandler(func(err error) { log.Debug("Telegram client", "error", a.redact(err)) }),
 	)
 	if err != nil {
@@ -79,51 +62,25 @@ func (a *api) redact(err error) string {
 	return strings.ReplaceAll(text, url.PathEscape(a.token), "<token>")
 }
 
-// callError is the error of a call that the Bot API did not answer.
-type callError struct {
-	status int  // of an answer from a proxy in front of the Bot API
-	sent   bool // Telegram may have processed the request
-	err    error
-}
-
-func (e *callError) Error() string {
-	if e.status != 0 {
-		return fmt.Sprintf("the server answered with status %d %s", e.status, http.StatusText(e.status))
-	}
-	return e.err.Error()
-}
-
-func (e *callError) Unwrap() error { return e.err }
-
-// Do sends a request and reads the whole response. Its errors are of type *callError
+// Do sends a request and reads the whole response. Its errors are of type *httpcall.Error
 // and do not contain the URL.
 func (a *api) Do(req *http.Request) (*http.Response, error) {
 	if req.Body != nil && req.GetBody == nil {
 		body, err := io.ReadAll(req.Body)
 		_ = req.Body.Close()
 		if err != nil {
-			return nil, &callError{err: fmt.Errorf("encode request: %w", err)}
+			return nil, &httpcall.Error{Err: fmt.Errorf("encode request: %w", err)}
 		}
 		req.ContentLength = int64(len(body))
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		req.Body, _ = req.GetBody()
 	}
-	var sent atomic.Bool
-	trace := &httptrace.ClientTrace{
-		GetConn:      func(string) { sent.Store(false) }, // called again after a dead idle connection
-		WroteHeaders: func() { sent.Store(true) },
-	}
-	resp, err := a.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	resp, answer, err := httpcall.Do(a.transport, req)
 	if err != nil {
-		return nil, &callError{sent: sent.Load(), err: err}
-	}
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	_ = resp.Body.Close()
-	if err != nil {
-		return nil, &callError{sent: true, err: fmt.Errorf("read response: %w", err)}
+		return nil, err
 	}
 	if resp.StatusCode >= http.StatusInternalServerError || !bytes.HasPrefix(bytes.TrimSpace(answer), []byte("{")) {
-		return nil, &callError{status: resp.StatusCode, sent: resp.StatusCode == http.StatusGatewayTimeout}
+		return nil, &httpcall.Error{Status: resp.StatusCode, Sent: resp.StatusCode == http.StatusGatewayTimeout}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(answer))
 	return resp, nil
@@ -150,7 +107,7 @@ func (a *api) getUpdates(ctx context.Context, offset int64, wait time.Duration) 
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/bot"+a.token+"/getUpdates", bytes.NewReader(body))
 	if err != nil {
-		return nil, &callError{err: err}
+		return nil, &httpcall.Error{Err: err}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := a.Do(req)
@@ -164,14 +121,14 @@ func (a *api) getUpdates(ctx context.Context, offset int64, wait time.Duration) 
 	}
 	var updates []json.RawMessage
 	if err := json.Unmarshal(result, &updates); err != nil {
-		return nil, &callError{sent: true, err: fmt.Errorf("decode response of getUpdates: %w", err)}
+		return nil, &httpcall.Error{Sent: true, Err: fmt.Errorf("decode response of getUpdates: %w", err)}
 	}
 	return updates, nil
 }
 
 // getMe returns the bot's user.
 func (a *api) getMe(ctx context.Context) (*models.User, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	return a.bot.GetMe(ctx)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk/attachment"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // downloadsAtOnce bounds concurrent downloads.
@@ -41,16 +42,16 @@ func (a *api) download(ctx context.Context, path string) (io.ReadCloser, error) 
 	}
 	u, err := url.Parse(a.url)
 	if err != nil {
-		return nil, &callError{err: err}
+		return nil, &httpcall.Error{Err: err}
 	}
 	u = u.JoinPath("file", "bot"+a.token, path)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, &callError{err: err}
+		return nil, &httpcall.Error{Err: err}
 	}
 	resp, err := a.transport.RoundTrip(req)
 	if err != nil {
-		return nil, &callError{err: err}
+		return nil, &httpcall.Error{Err: err}
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil
@@ -60,7 +61,7 @@ func (a *api) download(ctx context.Context, path string) (io.ReadCloser, error) 
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
 		return nil, fmt.Errorf("%w: status %d", errNoFile, resp.StatusCode)
 	}
-	return nil, &callError{status: resp.StatusCode}
+	return nil, &httpcall.Error{Status: resp.StatusCode}
 }
 
 // errNoFile says that Telegram will never give a file.
@@ -110,7 +111,7 @@ func (a *activation) fetch(ctx context.Context, f remoteFile, at contract.Attach
 		a.log.Warn("a file is not stored", "error", err)
 		return unreadable(at, tooLargeFor), nil
 	case err != nil && context.Cause(ctx) != nil:
-		return at, &callError{err: context.Cause(ctx)}
+		return at, &httpcall.Error{Err: context.Cause(ctx)}
 	case err != nil:
 		return at, err
 	}
@@ -125,7 +126,7 @@ func (a *activation) failed(at contract.Attachment, err error) (contract.Attachm
 	return at, err
 }
 
-// progress is the body of a download. Its errors are of type *callError.
+// progress is the body of a download. Its errors are of type *httpcall.Error.
 type progress struct {
 	io.Reader
 	made func()
@@ -137,7 +138,7 @@ func (p progress) Read(into []byte) (int, error) {
 		p.made()
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = &callError{err: err}
+		err = &httpcall.Error{Err: err}
 	}
 	return n, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/markdown"
 	"github.com/switchboard-run/switchboard/sdk/draft"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // maxDraft is the most text of a draft, in UTF-16 units: about the length of the first
@@ -111,7 +112,7 @@ func truncate(text string, n int) string {
 func (a *activation) edit(
 	ctx context.Context, chat int64, message int, text string, entities []models.MessageEntity, actions []contract.Action,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	_, err := a.api.bot.EditMessageText(ctx, &bot.EditMessageTextParams{
 		ChatID: chat, MessageID: message, Text: text, Entities: entities, ReplyMarkup: keyboard(actions),

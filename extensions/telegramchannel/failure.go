@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-telegram/bot"
+
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // failureKind is the meaning of an error of a call.
@@ -29,7 +31,7 @@ const otherErrorPrefix = "error response from telegram"
 
 // classify returns the kind of an error; after is Telegram's retry_after.
 func classify(err error) (kind failureKind, after time.Duration) {
-	var call *callError
+	var call *httpcall.Error
 	var many *bot.TooManyRequestsError
 	var moved *bot.MigrateError
 	switch {
@@ -39,11 +41,11 @@ func classify(err error) (kind failureKind, after time.Duration) {
 		return migrated, 0
 	case errors.As(err, &call):
 		switch {
-		case call.sent:
+		case call.Sent:
 			return unknown, 0
-		case call.status == http.StatusTooManyRequests:
+		case call.Status == http.StatusTooManyRequests:
 			return limited, time.Second
-		case call.status != 0:
+		case call.Status != 0:
 			return serverError, 0
 		}
 		return unreachable, 0

@@ -9,6 +9,7 @@ import (
 	"github.com/go-telegram/bot"
 
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // emptyText replaces the text of a draft that is too old to be deleted.
@@ -95,7 +96,7 @@ func (c *channel) RemoveDraft(ctx context.Context, d sdk.Draft) error {
 
 // remove deletes a message, if it still exists.
 func (a *activation) remove(ctx context.Context, where target, message int) error {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	_, err := a.api.bot.DeleteMessage(call, &bot.DeleteMessageParams{ChatID: where.chat, MessageID: message})
 	if err == nil {

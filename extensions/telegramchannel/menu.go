@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/words"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
@@ -68,7 +69,7 @@ func menuOf(commands []*kernelv1.Command, language string) []models.BotCommand {
 }
 
 func (a *activation) setMenu(ctx context.Context, menu []models.BotCommand, language string) bool {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	_, err := a.api.bot.SetMyCommands(ctx, &bot.SetMyCommandsParams{Commands: menu, LanguageCode: language})
 	if err != nil && ctx.Err() == nil {

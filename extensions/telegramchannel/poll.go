@@ -12,6 +12,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
@@ -163,7 +164,7 @@ func (p *poller) handleConflict(ctx context.Context, err error, n int) time.Dura
 	hook := strings.Contains(err.Error(), "webhook")
 	if n == 1 && hook {
 		p.log.Warn("removing the webhook of this bot, because Switchboard polls for messages")
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 		defer cancel()
 		if _, err := p.api.bot.DeleteWebhook(ctx, &bot.DeleteWebhookParams{}); err == nil {
 			return 0

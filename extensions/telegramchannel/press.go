@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/markdown"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 	"github.com/switchboard-run/switchboard/sdk/pause"
 )
 
@@ -120,7 +121,7 @@ func (p *presses) pressed(ctx context.Context, b *press) {
 // answer ends the waiting of the button that was pressed, and shows the person a text;
 // empty: none.
 func (p *presses) answer(ctx context.Context, b *press, text string) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	_, err := p.api.bot.AnswerCallbackQuery(ctx, &bot.AnswerCallbackQueryParams{CallbackQueryID: b.Query, Text: text})
 	if err != nil {
@@ -142,7 +143,7 @@ func (a *activation) removeButtons(ctx context.Context, b *press) (after time.Du
 		return 0, err
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	_, err = a.api.bot.EditMessageReplyMarkup(ctx, &bot.EditMessageReplyMarkupParams{
 		ChatID: b.Chat, MessageID: b.Message, ReplyMarkup: models.InlineKeyboardMarkup{

@@ -14,6 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/markup"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 // maxText is the length of a message in UTF-16 units.
@@ -148,7 +149,7 @@ func (a *activation) receipt(to target, chat int64, message int, m sdk.Message) 
 }
 
 func (a *activation) sendMessage(ctx context.Context, p *bot.SendMessageParams) (*models.Message, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
 	return a.api.bot.SendMessage(ctx, p)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/markdown"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/attachment"
+	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
 const (
@@ -169,15 +170,15 @@ func (a *activation) sendStep(ctx context.Context, to target, m sdk.Message, s s
 		if err == nil {
 			return a.receipt(to, sent.Chat.ID, sent.ID, m), nil
 		}
-		var unread *blobError
-		var call *callError
+		var unread *httpcall.BlobError
+		var call *httpcall.Error
 		kind, after := classify(err)
 		switch {
 		case errors.As(err, &unread) && errors.Is(err, contract.ErrNotFound):
 			return a.nameFiles(ctx, to, m, s)
 		case errors.As(err, &unread):
 			return sdk.Receipt{}, sdk.Retry(serverRetry, err)
-		case errors.As(err, &call) && call.status == http.StatusRequestEntityTooLarge:
+		case errors.As(err, &call) && call.Status == http.StatusRequestEntityTooLarge:
 			return a.nameFiles(ctx, to, m, s)
 		case kind == malformed && entities != nil && strings.Contains(err.Error(), "ntit"): // an entity
 			a.log.Warn("Telegram refused the formatting; sending plain text", "error", a.api.redact(err))
@@ -239,10 +240,11 @@ func (a *activation) sendMedia(ctx context.Context, to target, m sdk.Message, ki
 			set(fields, "reply_markup", buttons)
 		}
 		sent := &models.Message{}
-		return sent, a.upload(ctx, "send"+strings.ToUpper(kind[:1])+kind[1:], fields, []uploaded{{kind, files[0]}}, sent)
+		method := "send" + strings.ToUpper(kind[:1]) + kind[1:]
+		return sent, a.upload(ctx, method, fields, []httpcall.FormFile{formFile(kind, files[0])}, sent)
 	}
 	var parts []map[string]any
-	var all []uploaded
+	var all []httpcall.FormFile
 	for i, f := range files {
 		field := "file" + strconv.Itoa(i)
 		part := map[string]any{"type": kind, "media": "attach://" + field}
@@ -252,18 +254,22 @@ func (a *activation) sendMedia(ctx context.Context, to target, m sdk.Message, ki
 				part["caption_entities"] = entities
 			}
 		}
-		parts, all = append(parts, part), append(all, uploaded{field, f})
+		parts, all = append(parts, part), append(all, formFile(field, f))
 	}
 	set(fields, "media", parts)
 	var sent []*models.Message
 	err := a.upload(ctx, "sendMediaGroup", fields, all, &sent)
 	if err == nil && len(sent) == 0 {
-		err = &callError{sent: true, err: errors.New("no message in the response of sendMediaGroup")}
+		err = &httpcall.Error{Sent: true, Err: errors.New("no message in the response of sendMediaGroup")}
 	}
 	if err != nil {
 		return nil, err
 	}
 	return sent[0], nil
+}
+
+func formFile(field string, a contract.Attachment) httpcall.FormFile {
+	return httpcall.FormFile{Field: field, Name: fileName(a), File: a}
 }
 
 // set sets a field to a value in JSON.
