@@ -15,6 +15,7 @@ const (
 	TopicDeliveryDead      = "system.delivery.dead"
 	TopicExtension         = "system.extension." // + state
 	TopicPersonRevoked     = "system.person.revoked"
+	TopicPersonChanged     = "system.person.changed"
 	TopicStopped           = "system.conversation.stopped"
 	TopicSchedulesDeclared = "schedules.declared"
 	TopicSessionIdle       = "session.idle." // + extension id
@@ -307,6 +308,7 @@ type Command struct {
 	MessageID string    `json:"message_id,omitempty"`
 	Language  string    `json:"language,omitempty"` // of the sender, an IETF tag; empty: English
 	Principal Principal `json:"principal,omitzero"`
+	Accounts  []string  `json:"accounts,omitempty"` // of the Principal
 }
 
 // AgentTask is the payload of system.agent.task: a job for an agent.
@@ -369,6 +371,13 @@ type PersonRevoked struct {
 	Removed       bool     `json:"removed,omitempty"`       // everything that is the person's own is deleted, too
 	Conversations []string `json:"conversations,omitempty"` // handles, which reach no one any more
 	Sessions      []string `json:"sessions,omitempty"`      // of these, and those made within them
+}
+
+// PersonChanged is the payload of system.person.changed: what has become of an account.
+type PersonChanged struct {
+	Account string `json:"account"` // opaque id, as in Principal
+	Person  string `json:"person"`  // opaque id of the person whose account it is now
+	Change  string `json:"change"`  // linked, unlinked, or a role
 }
 
 // PersonEnded is what an extension has ended for a person who was revoked.

@@ -25,7 +25,7 @@ var reservedIDs = []string{"core", "kernel", "switchboard", "default", "hold", "
 // kernelOnly lists the topics that only the kernel publishes.
 var kernelOnly = []string{
 	"agent.input.*", "channel.send.*", "command.*", "system.delivery.dead", "system.extension.*",
-	"system.person.revoked", "system.conversation.stopped", "schedules.declared",
+	"system.person.revoked", "system.person.changed", "system.conversation.stopped", "schedules.declared",
 }
 
 const label = `[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?` // of a host name

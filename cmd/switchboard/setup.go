@@ -353,7 +353,7 @@ func sameModel(inUse, set string) bool {
 // pair admits the person who sets it up.
 func (s *setup) pair(ctx context.Context, k *admin.Client) error {
 	people, err := k.People(ctx, &adminv1.PeopleRequest{})
-	admitted := err == nil && slices.ContainsFunc(people.GetApproved(), func(x *adminv1.Person) bool {
+	admitted := err == nil && slices.ContainsFunc(people.GetApproved(), func(x *adminv1.Account) bool {
 		return x.Channel == telegramID
 	})
 	if admitted || len(s.settings.Channels.Of(telegramID).AllowFrom) > 0 {

@@ -1219,9 +1219,10 @@ func (*PeopleRequest) Descriptor() ([]byte, []int) {
 
 type PeopleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Approved      []*Person              `protobuf:"bytes,1,rep,name=approved,proto3" json:"approved,omitempty"`
+	Approved      []*Account             `protobuf:"bytes,1,rep,name=approved,proto3" json:"approved,omitempty"`
 	Waiting       []*Pairing             `protobuf:"bytes,2,rep,name=waiting,proto3" json:"waiting,omitempty"`
 	Groups        []*Group               `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"` // those that have sent messages to the assistant
+	People        []*Person              `protobuf:"bytes,4,rep,name=people,proto3" json:"people,omitempty"` // all whose accounts are stored, approved or not
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1256,7 +1257,7 @@ func (*PeopleResponse) Descriptor() ([]byte, []int) {
 	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
-func (x *PeopleResponse) GetApproved() []*Person {
+func (x *PeopleResponse) GetApproved() []*Account {
 	if x != nil {
 		return x.Approved
 	}
@@ -1277,21 +1278,115 @@ func (x *PeopleResponse) GetGroups() []*Group {
 	return nil
 }
 
-// Person is one who was approved on a channel.
-type Person struct {
+func (x *PeopleResponse) GetPeople() []*Person {
+	if x != nil {
+		return x.People
+	}
+	return nil
+}
+
+// Account is a user of a channel.
+type Account struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Channel       string                 `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
 	UserId        string                 `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Owner         bool                   `protobuf:"varint,4,opt,name=owner,proto3" json:"owner,omitempty"`
-	ApprovedAtUs  int64                  `protobuf:"varint,5,opt,name=approved_at_us,json=approvedAtUs,proto3" json:"approved_at_us,omitempty"`
+	Owner         bool                   `protobuf:"varint,4,opt,name=owner,proto3" json:"owner,omitempty"`                                     // one of the owner's
+	ApprovedAtUs  int64                  `protobuf:"varint,5,opt,name=approved_at_us,json=approvedAtUs,proto3" json:"approved_at_us,omitempty"` // 0: the configuration admits it
+	Id            string                 `protobuf:"bytes,6,opt,name=id,proto3" json:"id,omitempty"`                                            // opaque
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Account) Reset() {
+	*x = Account{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Account) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Account) ProtoMessage() {}
+
+func (x *Account) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Account.ProtoReflect.Descriptor instead.
+func (*Account) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Account) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *Account) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *Account) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Account) GetOwner() bool {
+	if x != nil {
+		return x.Owner
+	}
+	return false
+}
+
+func (x *Account) GetApprovedAtUs() int64 {
+	if x != nil {
+		return x.ApprovedAtUs
+	}
+	return 0
+}
+
+func (x *Account) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// Person has one or more accounts.
+type Person struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // opaque
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Role          string                 `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`         // owner, member, guest, blocked
+	Timezone      string                 `protobuf:"bytes,4,opt,name=timezone,proto3" json:"timezone,omitempty"` // an IANA name; empty: the configured one
+	Quiet         string                 `protobuf:"bytes,5,opt,name=quiet,proto3" json:"quiet,omitempty"`       // HH:MM-HH:MM; empty: none
+	Home          string                 `protobuf:"bytes,6,opt,name=home,proto3" json:"home,omitempty"`         // the account that gets what names no conversation; may be empty
+	Accounts      []*Account             `protobuf:"bytes,7,rep,name=accounts,proto3" json:"accounts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Person) Reset() {
 	*x = Person{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1398,7 @@ func (x *Person) String() string {
 func (*Person) ProtoMessage() {}
 
 func (x *Person) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,19 +1411,12 @@ func (x *Person) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Person.ProtoReflect.Descriptor instead.
 func (*Person) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
-func (x *Person) GetChannel() string {
+func (x *Person) GetId() string {
 	if x != nil {
-		return x.Channel
-	}
-	return ""
-}
-
-func (x *Person) GetUserId() string {
-	if x != nil {
-		return x.UserId
+		return x.Id
 	}
 	return ""
 }
@@ -1340,18 +1428,179 @@ func (x *Person) GetName() string {
 	return ""
 }
 
-func (x *Person) GetOwner() bool {
+func (x *Person) GetRole() string {
 	if x != nil {
-		return x.Owner
+		return x.Role
 	}
-	return false
+	return ""
 }
 
-func (x *Person) GetApprovedAtUs() int64 {
+func (x *Person) GetTimezone() string {
 	if x != nil {
-		return x.ApprovedAtUs
+		return x.Timezone
 	}
-	return 0
+	return ""
+}
+
+func (x *Person) GetQuiet() string {
+	if x != nil {
+		return x.Quiet
+	}
+	return ""
+}
+
+func (x *Person) GetHome() string {
+	if x != nil {
+		return x.Home
+	}
+	return ""
+}
+
+func (x *Person) GetAccounts() []*Account {
+	if x != nil {
+		return x.Accounts
+	}
+	return nil
+}
+
+type SetRoleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Person        string                 `protobuf:"bytes,1,opt,name=person,proto3" json:"person,omitempty"` // id
+	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetRoleRequest) Reset() {
+	*x = SetRoleRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetRoleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetRoleRequest) ProtoMessage() {}
+
+func (x *SetRoleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetRoleRequest.ProtoReflect.Descriptor instead.
+func (*SetRoleRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *SetRoleRequest) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
+}
+
+func (x *SetRoleRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+type UnlinkRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       string                 `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"` // id
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnlinkRequest) Reset() {
+	*x = UnlinkRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnlinkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnlinkRequest) ProtoMessage() {}
+
+func (x *UnlinkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnlinkRequest.ProtoReflect.Descriptor instead.
+func (*UnlinkRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *UnlinkRequest) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
+type RemovePersonRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Person        string                 `protobuf:"bytes,1,opt,name=person,proto3" json:"person,omitempty"` // id
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovePersonRequest) Reset() {
+	*x = RemovePersonRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovePersonRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovePersonRequest) ProtoMessage() {}
+
+func (x *RemovePersonRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovePersonRequest.ProtoReflect.Descriptor instead.
+func (*RemovePersonRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RemovePersonRequest) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
 }
 
 // Pairing is a code that waits for approval.
@@ -1368,7 +1617,7 @@ type Pairing struct {
 
 func (x *Pairing) Reset() {
 	*x = Pairing{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1629,7 @@ func (x *Pairing) String() string {
 func (*Pairing) ProtoMessage() {}
 
 func (x *Pairing) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1642,7 @@ func (x *Pairing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pairing.ProtoReflect.Descriptor instead.
 func (*Pairing) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Pairing) GetCode() string {
@@ -1446,7 +1695,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1707,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1720,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Group) GetId() string {
@@ -1531,7 +1780,7 @@ type EventsRequest struct {
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1543,7 +1792,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1556,7 +1805,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *EventsRequest) GetIds() []string {
@@ -1643,7 +1892,7 @@ type DeliveriesRequest struct {
 
 func (x *DeliveriesRequest) Reset() {
 	*x = DeliveriesRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1904,7 @@ func (x *DeliveriesRequest) String() string {
 func (*DeliveriesRequest) ProtoMessage() {}
 
 func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1917,7 @@ func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*DeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeliveriesRequest) GetEvents() []string {
@@ -1725,7 +1974,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1737,7 +1986,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1750,7 +1999,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Delivery) GetEvent() string {
@@ -1837,7 +2086,7 @@ type SessionsRequest struct {
 
 func (x *SessionsRequest) Reset() {
 	*x = SessionsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +2098,7 @@ func (x *SessionsRequest) String() string {
 func (*SessionsRequest) ProtoMessage() {}
 
 func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +2111,7 @@ func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsRequest.ProtoReflect.Descriptor instead.
 func (*SessionsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SessionsRequest) GetIds() []string {
@@ -1919,7 +2168,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +2180,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +2193,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Session) GetId() string {
@@ -2078,7 +2327,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2339,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +2352,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HistoryRequest) GetSession() string {
@@ -2143,7 +2392,7 @@ type TurnsRequest struct {
 
 func (x *TurnsRequest) Reset() {
 	*x = TurnsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2404,7 @@ func (x *TurnsRequest) String() string {
 func (*TurnsRequest) ProtoMessage() {}
 
 func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2417,7 @@ func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnsRequest.ProtoReflect.Descriptor instead.
 func (*TurnsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TurnsRequest) GetIds() []int64 {
@@ -2192,7 +2441,7 @@ type Turn struct {
 
 func (x *Turn) Reset() {
 	*x = Turn{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2453,7 @@ func (x *Turn) String() string {
 func (*Turn) ProtoMessage() {}
 
 func (x *Turn) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2466,7 @@ func (x *Turn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turn.ProtoReflect.Descriptor instead.
 func (*Turn) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Turn) GetId() int64 {
@@ -2271,7 +2520,7 @@ type CallsRequest struct {
 
 func (x *CallsRequest) Reset() {
 	*x = CallsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2283,7 +2532,7 @@ func (x *CallsRequest) String() string {
 func (*CallsRequest) ProtoMessage() {}
 
 func (x *CallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2296,7 +2545,7 @@ func (x *CallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallsRequest.ProtoReflect.Descriptor instead.
 func (*CallsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CallsRequest) GetIds() []string {
@@ -2325,7 +2574,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2586,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2599,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Call) GetId() string {
@@ -2432,7 +2681,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2693,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2457,7 +2706,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *UsageRequest) GetDays() int32 {
@@ -2478,7 +2727,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2490,7 +2739,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2503,7 +2752,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UsageResponse) GetRows() []*Usage {
@@ -2546,7 +2795,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2558,7 +2807,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2571,7 +2820,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Usage) GetDay() string {
@@ -2653,7 +2902,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2665,7 +2914,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2678,7 +2927,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RestartRequest) GetId() string {
@@ -2697,7 +2946,7 @@ type RestartResponse struct {
 
 func (x *RestartResponse) Reset() {
 	*x = RestartResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +2958,7 @@ func (x *RestartResponse) String() string {
 func (*RestartResponse) ProtoMessage() {}
 
 func (x *RestartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +2971,7 @@ func (x *RestartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartResponse.ProtoReflect.Descriptor instead.
 func (*RestartResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RestartResponse) GetRestarted() []string {
@@ -2742,7 +2991,7 @@ type SendRequest struct {
 
 func (x *SendRequest) Reset() {
 	*x = SendRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +3003,7 @@ func (x *SendRequest) String() string {
 func (*SendRequest) ProtoMessage() {}
 
 func (x *SendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +3016,7 @@ func (x *SendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendRequest.ProtoReflect.Descriptor instead.
 func (*SendRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SendRequest) GetChannel() string {
@@ -2797,7 +3046,7 @@ type Sent struct {
 
 func (x *Sent) Reset() {
 	*x = Sent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2809,7 +3058,7 @@ func (x *Sent) String() string {
 func (*Sent) ProtoMessage() {}
 
 func (x *Sent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2822,7 +3071,7 @@ func (x *Sent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sent.ProtoReflect.Descriptor instead.
 func (*Sent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Sent) GetStatus() string {
@@ -2869,7 +3118,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2881,7 +3130,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2894,7 +3143,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ApproveRequest) GetCode() string {
@@ -2914,7 +3163,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2926,7 +3175,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2939,7 +3188,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RevokeRequest) GetChannel() string {
@@ -2972,7 +3221,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2984,7 +3233,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2997,7 +3246,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RevokeResponse) GetTurns() int32 {
@@ -3044,7 +3293,7 @@ type ClearPairingsRequest struct {
 
 func (x *ClearPairingsRequest) Reset() {
 	*x = ClearPairingsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3056,7 +3305,7 @@ func (x *ClearPairingsRequest) String() string {
 func (*ClearPairingsRequest) ProtoMessage() {}
 
 func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3069,7 +3318,7 @@ func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsRequest.ProtoReflect.Descriptor instead.
 func (*ClearPairingsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ClearPairingsRequest) GetChannel() string {
@@ -3088,7 +3337,7 @@ type ClearPairingsResponse struct {
 
 func (x *ClearPairingsResponse) Reset() {
 	*x = ClearPairingsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3100,7 +3349,7 @@ func (x *ClearPairingsResponse) String() string {
 func (*ClearPairingsResponse) ProtoMessage() {}
 
 func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3113,7 +3362,7 @@ func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsResponse.ProtoReflect.Descriptor instead.
 func (*ClearPairingsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ClearPairingsResponse) GetCleared() int32 {
@@ -3133,7 +3382,7 @@ type SetHouseholdRequest struct {
 
 func (x *SetHouseholdRequest) Reset() {
 	*x = SetHouseholdRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3145,7 +3394,7 @@ func (x *SetHouseholdRequest) String() string {
 func (*SetHouseholdRequest) ProtoMessage() {}
 
 func (x *SetHouseholdRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3158,7 +3407,7 @@ func (x *SetHouseholdRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetHouseholdRequest.ProtoReflect.Descriptor instead.
 func (*SetHouseholdRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SetHouseholdRequest) GetGroup() string {
@@ -3184,7 +3433,7 @@ type ResubmitRequest struct {
 
 func (x *ResubmitRequest) Reset() {
 	*x = ResubmitRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3196,7 +3445,7 @@ func (x *ResubmitRequest) String() string {
 func (*ResubmitRequest) ProtoMessage() {}
 
 func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3209,7 +3458,7 @@ func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitRequest.ProtoReflect.Descriptor instead.
 func (*ResubmitRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ResubmitRequest) GetEvent() string {
@@ -3228,7 +3477,7 @@ type ResubmitResponse struct {
 
 func (x *ResubmitResponse) Reset() {
 	*x = ResubmitResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +3489,7 @@ func (x *ResubmitResponse) String() string {
 func (*ResubmitResponse) ProtoMessage() {}
 
 func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3253,7 +3502,7 @@ func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitResponse.ProtoReflect.Descriptor instead.
 func (*ResubmitResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ResubmitResponse) GetDeliveries() int32 {
@@ -3272,7 +3521,7 @@ type DeleteSessionRequest struct {
 
 func (x *DeleteSessionRequest) Reset() {
 	*x = DeleteSessionRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3533,7 @@ func (x *DeleteSessionRequest) String() string {
 func (*DeleteSessionRequest) ProtoMessage() {}
 
 func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3546,7 @@ func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DeleteSessionRequest) GetId() string {
@@ -3315,7 +3564,7 @@ type DeleteSessionResponse struct {
 
 func (x *DeleteSessionResponse) Reset() {
 	*x = DeleteSessionResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3327,7 +3576,7 @@ func (x *DeleteSessionResponse) String() string {
 func (*DeleteSessionResponse) ProtoMessage() {}
 
 func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3340,7 +3589,7 @@ func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 type CallToolRequest struct {
@@ -3353,7 +3602,7 @@ type CallToolRequest struct {
 
 func (x *CallToolRequest) Reset() {
 	*x = CallToolRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3365,7 +3614,7 @@ func (x *CallToolRequest) String() string {
 func (*CallToolRequest) ProtoMessage() {}
 
 func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3378,7 +3627,7 @@ func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolRequest.ProtoReflect.Descriptor instead.
 func (*CallToolRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CallToolRequest) GetName() string {
@@ -3405,7 +3654,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3417,7 +3666,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3430,7 +3679,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ToolResult) GetContent() string {
@@ -3457,7 +3706,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3469,7 +3718,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3482,7 +3731,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *BackupRequest) GetFile() string {
@@ -3508,7 +3757,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3520,7 +3769,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3533,7 +3782,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *BackupResponse) GetInfo() []byte {
@@ -3647,17 +3896,34 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\aenabled\x18\x05 \x01(\bR\aenabled\x127\n" +
 	"\x04spec\x18\x06 \x01(\v2#.switchboard.extension.v1.AgentSpecR\x04spec\x12\x14\n" +
 	"\x05tools\x18\a \x03(\tR\x05tools\"\x0f\n" +
-	"\rPeopleRequest\"\xb8\x01\n" +
-	"\x0ePeopleResponse\x128\n" +
-	"\bapproved\x18\x01 \x03(\v2\x1c.switchboard.admin.v1.PersonR\bapproved\x127\n" +
+	"\rPeopleRequest\"\xef\x01\n" +
+	"\x0ePeopleResponse\x129\n" +
+	"\bapproved\x18\x01 \x03(\v2\x1d.switchboard.admin.v1.AccountR\bapproved\x127\n" +
 	"\awaiting\x18\x02 \x03(\v2\x1d.switchboard.admin.v1.PairingR\awaiting\x123\n" +
-	"\x06groups\x18\x03 \x03(\v2\x1b.switchboard.admin.v1.GroupR\x06groups\"\x8b\x01\n" +
-	"\x06Person\x12\x18\n" +
+	"\x06groups\x18\x03 \x03(\v2\x1b.switchboard.admin.v1.GroupR\x06groups\x124\n" +
+	"\x06people\x18\x04 \x03(\v2\x1c.switchboard.admin.v1.PersonR\x06people\"\x9c\x01\n" +
+	"\aAccount\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\bR\x05owner\x12$\n" +
-	"\x0eapproved_at_us\x18\x05 \x01(\x03R\fapprovedAtUs\"\x88\x01\n" +
+	"\x0eapproved_at_us\x18\x05 \x01(\x03R\fapprovedAtUs\x12\x0e\n" +
+	"\x02id\x18\x06 \x01(\tR\x02id\"\xc1\x01\n" +
+	"\x06Person\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04role\x18\x03 \x01(\tR\x04role\x12\x1a\n" +
+	"\btimezone\x18\x04 \x01(\tR\btimezone\x12\x14\n" +
+	"\x05quiet\x18\x05 \x01(\tR\x05quiet\x12\x12\n" +
+	"\x04home\x18\x06 \x01(\tR\x04home\x129\n" +
+	"\baccounts\x18\a \x03(\v2\x1d.switchboard.admin.v1.AccountR\baccounts\"<\n" +
+	"\x0eSetRoleRequest\x12\x16\n" +
+	"\x06person\x18\x01 \x01(\tR\x06person\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\")\n" +
+	"\rUnlinkRequest\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\tR\aaccount\"-\n" +
+	"\x13RemovePersonRequest\x12\x16\n" +
+	"\x06person\x18\x01 \x01(\tR\x06person\"\x88\x01\n" +
 	"\aPairing\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x17\n" +
@@ -3847,12 +4113,15 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\aHistory\x12$.switchboard.admin.v1.HistoryRequest\x1a\x19.switchboard.bus.v1.Entry0\x01\x12I\n" +
 	"\x05Turns\x12\".switchboard.admin.v1.TurnsRequest\x1a\x1a.switchboard.admin.v1.Turn0\x01\x12I\n" +
 	"\x05Calls\x12\".switchboard.admin.v1.CallsRequest\x1a\x1a.switchboard.admin.v1.Call0\x01\x12P\n" +
-	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse2\xec\a\n" +
+	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse2\xea\t\n" +
 	"\x06Manage\x12V\n" +
 	"\aRestart\x12$.switchboard.admin.v1.RestartRequest\x1a%.switchboard.admin.v1.RestartResponse\x12E\n" +
-	"\x04Send\x12!.switchboard.admin.v1.SendRequest\x1a\x1a.switchboard.admin.v1.Sent\x12M\n" +
-	"\aApprove\x12$.switchboard.admin.v1.ApproveRequest\x1a\x1c.switchboard.admin.v1.Person\x12S\n" +
-	"\x06Revoke\x12#.switchboard.admin.v1.RevokeRequest\x1a$.switchboard.admin.v1.RevokeResponse\x12h\n" +
+	"\x04Send\x12!.switchboard.admin.v1.SendRequest\x1a\x1a.switchboard.admin.v1.Sent\x12N\n" +
+	"\aApprove\x12$.switchboard.admin.v1.ApproveRequest\x1a\x1d.switchboard.admin.v1.Account\x12S\n" +
+	"\x06Revoke\x12#.switchboard.admin.v1.RevokeRequest\x1a$.switchboard.admin.v1.RevokeResponse\x12M\n" +
+	"\aSetRole\x12$.switchboard.admin.v1.SetRoleRequest\x1a\x1c.switchboard.admin.v1.Person\x12K\n" +
+	"\x06Unlink\x12#.switchboard.admin.v1.UnlinkRequest\x1a\x1c.switchboard.admin.v1.Person\x12_\n" +
+	"\fRemovePerson\x12).switchboard.admin.v1.RemovePersonRequest\x1a$.switchboard.admin.v1.RevokeResponse\x12h\n" +
 	"\rClearPairings\x12*.switchboard.admin.v1.ClearPairingsRequest\x1a+.switchboard.admin.v1.ClearPairingsResponse\x12V\n" +
 	"\fSetHousehold\x12).switchboard.admin.v1.SetHouseholdRequest\x1a\x1b.switchboard.admin.v1.Group\x12n\n" +
 	"\x0fRevokeApprovals\x12,.switchboard.admin.v1.RevokeApprovalsRequest\x1a-.switchboard.admin.v1.RevokeApprovalsResponse\x12Y\n" +
@@ -3875,7 +4144,7 @@ func file_switchboard_admin_v1_admin_proto_rawDescGZIP() []byte {
 	return file_switchboard_admin_v1_admin_proto_rawDescData
 }
 
-var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*ApprovalsRequest)(nil),        // 0: switchboard.admin.v1.ApprovalsRequest
 	(*ApprovalsResponse)(nil),       // 1: switchboard.admin.v1.ApprovalsResponse
@@ -3895,46 +4164,50 @@ var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*Agent)(nil),                   // 15: switchboard.admin.v1.Agent
 	(*PeopleRequest)(nil),           // 16: switchboard.admin.v1.PeopleRequest
 	(*PeopleResponse)(nil),          // 17: switchboard.admin.v1.PeopleResponse
-	(*Person)(nil),                  // 18: switchboard.admin.v1.Person
-	(*Pairing)(nil),                 // 19: switchboard.admin.v1.Pairing
-	(*Group)(nil),                   // 20: switchboard.admin.v1.Group
-	(*EventsRequest)(nil),           // 21: switchboard.admin.v1.EventsRequest
-	(*DeliveriesRequest)(nil),       // 22: switchboard.admin.v1.DeliveriesRequest
-	(*Delivery)(nil),                // 23: switchboard.admin.v1.Delivery
-	(*SessionsRequest)(nil),         // 24: switchboard.admin.v1.SessionsRequest
-	(*Session)(nil),                 // 25: switchboard.admin.v1.Session
-	(*HistoryRequest)(nil),          // 26: switchboard.admin.v1.HistoryRequest
-	(*TurnsRequest)(nil),            // 27: switchboard.admin.v1.TurnsRequest
-	(*Turn)(nil),                    // 28: switchboard.admin.v1.Turn
-	(*CallsRequest)(nil),            // 29: switchboard.admin.v1.CallsRequest
-	(*Call)(nil),                    // 30: switchboard.admin.v1.Call
-	(*UsageRequest)(nil),            // 31: switchboard.admin.v1.UsageRequest
-	(*UsageResponse)(nil),           // 32: switchboard.admin.v1.UsageResponse
-	(*Usage)(nil),                   // 33: switchboard.admin.v1.Usage
-	(*RestartRequest)(nil),          // 34: switchboard.admin.v1.RestartRequest
-	(*RestartResponse)(nil),         // 35: switchboard.admin.v1.RestartResponse
-	(*SendRequest)(nil),             // 36: switchboard.admin.v1.SendRequest
-	(*Sent)(nil),                    // 37: switchboard.admin.v1.Sent
-	(*ApproveRequest)(nil),          // 38: switchboard.admin.v1.ApproveRequest
-	(*RevokeRequest)(nil),           // 39: switchboard.admin.v1.RevokeRequest
-	(*RevokeResponse)(nil),          // 40: switchboard.admin.v1.RevokeResponse
-	(*ClearPairingsRequest)(nil),    // 41: switchboard.admin.v1.ClearPairingsRequest
-	(*ClearPairingsResponse)(nil),   // 42: switchboard.admin.v1.ClearPairingsResponse
-	(*SetHouseholdRequest)(nil),     // 43: switchboard.admin.v1.SetHouseholdRequest
-	(*ResubmitRequest)(nil),         // 44: switchboard.admin.v1.ResubmitRequest
-	(*ResubmitResponse)(nil),        // 45: switchboard.admin.v1.ResubmitResponse
-	(*DeleteSessionRequest)(nil),    // 46: switchboard.admin.v1.DeleteSessionRequest
-	(*DeleteSessionResponse)(nil),   // 47: switchboard.admin.v1.DeleteSessionResponse
-	(*CallToolRequest)(nil),         // 48: switchboard.admin.v1.CallToolRequest
-	(*ToolResult)(nil),              // 49: switchboard.admin.v1.ToolResult
-	(*BackupRequest)(nil),           // 50: switchboard.admin.v1.BackupRequest
-	(*BackupResponse)(nil),          // 51: switchboard.admin.v1.BackupResponse
-	nil,                             // 52: switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	nil,                             // 53: switchboard.admin.v1.Usage.CostsEntry
-	(*extensionv1.Readiness)(nil),   // 54: switchboard.extension.v1.Readiness
-	(*extensionv1.AgentSpec)(nil),   // 55: switchboard.extension.v1.AgentSpec
-	(*busv1.Event)(nil),             // 56: switchboard.bus.v1.Event
-	(*busv1.Entry)(nil),             // 57: switchboard.bus.v1.Entry
+	(*Account)(nil),                 // 18: switchboard.admin.v1.Account
+	(*Person)(nil),                  // 19: switchboard.admin.v1.Person
+	(*SetRoleRequest)(nil),          // 20: switchboard.admin.v1.SetRoleRequest
+	(*UnlinkRequest)(nil),           // 21: switchboard.admin.v1.UnlinkRequest
+	(*RemovePersonRequest)(nil),     // 22: switchboard.admin.v1.RemovePersonRequest
+	(*Pairing)(nil),                 // 23: switchboard.admin.v1.Pairing
+	(*Group)(nil),                   // 24: switchboard.admin.v1.Group
+	(*EventsRequest)(nil),           // 25: switchboard.admin.v1.EventsRequest
+	(*DeliveriesRequest)(nil),       // 26: switchboard.admin.v1.DeliveriesRequest
+	(*Delivery)(nil),                // 27: switchboard.admin.v1.Delivery
+	(*SessionsRequest)(nil),         // 28: switchboard.admin.v1.SessionsRequest
+	(*Session)(nil),                 // 29: switchboard.admin.v1.Session
+	(*HistoryRequest)(nil),          // 30: switchboard.admin.v1.HistoryRequest
+	(*TurnsRequest)(nil),            // 31: switchboard.admin.v1.TurnsRequest
+	(*Turn)(nil),                    // 32: switchboard.admin.v1.Turn
+	(*CallsRequest)(nil),            // 33: switchboard.admin.v1.CallsRequest
+	(*Call)(nil),                    // 34: switchboard.admin.v1.Call
+	(*UsageRequest)(nil),            // 35: switchboard.admin.v1.UsageRequest
+	(*UsageResponse)(nil),           // 36: switchboard.admin.v1.UsageResponse
+	(*Usage)(nil),                   // 37: switchboard.admin.v1.Usage
+	(*RestartRequest)(nil),          // 38: switchboard.admin.v1.RestartRequest
+	(*RestartResponse)(nil),         // 39: switchboard.admin.v1.RestartResponse
+	(*SendRequest)(nil),             // 40: switchboard.admin.v1.SendRequest
+	(*Sent)(nil),                    // 41: switchboard.admin.v1.Sent
+	(*ApproveRequest)(nil),          // 42: switchboard.admin.v1.ApproveRequest
+	(*RevokeRequest)(nil),           // 43: switchboard.admin.v1.RevokeRequest
+	(*RevokeResponse)(nil),          // 44: switchboard.admin.v1.RevokeResponse
+	(*ClearPairingsRequest)(nil),    // 45: switchboard.admin.v1.ClearPairingsRequest
+	(*ClearPairingsResponse)(nil),   // 46: switchboard.admin.v1.ClearPairingsResponse
+	(*SetHouseholdRequest)(nil),     // 47: switchboard.admin.v1.SetHouseholdRequest
+	(*ResubmitRequest)(nil),         // 48: switchboard.admin.v1.ResubmitRequest
+	(*ResubmitResponse)(nil),        // 49: switchboard.admin.v1.ResubmitResponse
+	(*DeleteSessionRequest)(nil),    // 50: switchboard.admin.v1.DeleteSessionRequest
+	(*DeleteSessionResponse)(nil),   // 51: switchboard.admin.v1.DeleteSessionResponse
+	(*CallToolRequest)(nil),         // 52: switchboard.admin.v1.CallToolRequest
+	(*ToolResult)(nil),              // 53: switchboard.admin.v1.ToolResult
+	(*BackupRequest)(nil),           // 54: switchboard.admin.v1.BackupRequest
+	(*BackupResponse)(nil),          // 55: switchboard.admin.v1.BackupResponse
+	nil,                             // 56: switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	nil,                             // 57: switchboard.admin.v1.Usage.CostsEntry
+	(*extensionv1.Readiness)(nil),   // 58: switchboard.extension.v1.Readiness
+	(*extensionv1.AgentSpec)(nil),   // 59: switchboard.extension.v1.AgentSpec
+	(*busv1.Event)(nil),             // 60: switchboard.bus.v1.Event
+	(*busv1.Entry)(nil),             // 61: switchboard.bus.v1.Entry
 }
 var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	2,  // 0: switchboard.admin.v1.ApprovalsResponse.approvals:type_name -> switchboard.admin.v1.Approval
@@ -3943,65 +4216,73 @@ var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	11, // 3: switchboard.admin.v1.Extension.sandbox:type_name -> switchboard.admin.v1.Sandbox
 	14, // 4: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
 	15, // 5: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
-	52, // 6: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	54, // 7: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	55, // 8: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
-	18, // 9: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Person
-	19, // 10: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
-	20, // 11: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
-	33, // 12: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
-	53, // 13: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
-	5,  // 14: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
-	8,  // 15: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
-	12, // 16: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
-	16, // 17: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
-	0,  // 18: switchboard.admin.v1.Read.Approvals:input_type -> switchboard.admin.v1.ApprovalsRequest
-	21, // 19: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
-	22, // 20: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
-	24, // 21: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
-	26, // 22: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
-	27, // 23: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
-	29, // 24: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
-	31, // 25: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
-	34, // 26: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
-	36, // 27: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
-	38, // 28: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
-	39, // 29: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
-	41, // 30: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
-	43, // 31: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
-	3,  // 32: switchboard.admin.v1.Manage.RevokeApprovals:input_type -> switchboard.admin.v1.RevokeApprovalsRequest
-	44, // 33: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
-	46, // 34: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
-	48, // 35: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
-	50, // 36: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
-	6,  // 37: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
-	9,  // 38: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
-	13, // 39: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
-	17, // 40: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
-	1,  // 41: switchboard.admin.v1.Read.Approvals:output_type -> switchboard.admin.v1.ApprovalsResponse
-	56, // 42: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
-	23, // 43: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
-	25, // 44: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
-	57, // 45: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
-	28, // 46: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
-	30, // 47: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
-	32, // 48: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
-	35, // 49: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
-	37, // 50: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
-	18, // 51: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Person
-	40, // 52: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
-	42, // 53: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
-	20, // 54: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
-	4,  // 55: switchboard.admin.v1.Manage.RevokeApprovals:output_type -> switchboard.admin.v1.RevokeApprovalsResponse
-	45, // 56: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
-	47, // 57: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
-	49, // 58: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
-	51, // 59: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
-	37, // [37:60] is the sub-list for method output_type
-	14, // [14:37] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	56, // 6: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	58, // 7: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	59, // 8: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
+	18, // 9: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Account
+	23, // 10: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
+	24, // 11: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
+	19, // 12: switchboard.admin.v1.PeopleResponse.people:type_name -> switchboard.admin.v1.Person
+	18, // 13: switchboard.admin.v1.Person.accounts:type_name -> switchboard.admin.v1.Account
+	37, // 14: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
+	57, // 15: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
+	5,  // 16: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
+	8,  // 17: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
+	12, // 18: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
+	16, // 19: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
+	0,  // 20: switchboard.admin.v1.Read.Approvals:input_type -> switchboard.admin.v1.ApprovalsRequest
+	25, // 21: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
+	26, // 22: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
+	28, // 23: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
+	30, // 24: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
+	31, // 25: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
+	33, // 26: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
+	35, // 27: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
+	38, // 28: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
+	40, // 29: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
+	42, // 30: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
+	43, // 31: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
+	20, // 32: switchboard.admin.v1.Manage.SetRole:input_type -> switchboard.admin.v1.SetRoleRequest
+	21, // 33: switchboard.admin.v1.Manage.Unlink:input_type -> switchboard.admin.v1.UnlinkRequest
+	22, // 34: switchboard.admin.v1.Manage.RemovePerson:input_type -> switchboard.admin.v1.RemovePersonRequest
+	45, // 35: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
+	47, // 36: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
+	3,  // 37: switchboard.admin.v1.Manage.RevokeApprovals:input_type -> switchboard.admin.v1.RevokeApprovalsRequest
+	48, // 38: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
+	50, // 39: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
+	52, // 40: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
+	54, // 41: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
+	6,  // 42: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
+	9,  // 43: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
+	13, // 44: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
+	17, // 45: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
+	1,  // 46: switchboard.admin.v1.Read.Approvals:output_type -> switchboard.admin.v1.ApprovalsResponse
+	60, // 47: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
+	27, // 48: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
+	29, // 49: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
+	61, // 50: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
+	32, // 51: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
+	34, // 52: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
+	36, // 53: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
+	39, // 54: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
+	41, // 55: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
+	18, // 56: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Account
+	44, // 57: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
+	19, // 58: switchboard.admin.v1.Manage.SetRole:output_type -> switchboard.admin.v1.Person
+	19, // 59: switchboard.admin.v1.Manage.Unlink:output_type -> switchboard.admin.v1.Person
+	44, // 60: switchboard.admin.v1.Manage.RemovePerson:output_type -> switchboard.admin.v1.RevokeResponse
+	46, // 61: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
+	24, // 62: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
+	4,  // 63: switchboard.admin.v1.Manage.RevokeApprovals:output_type -> switchboard.admin.v1.RevokeApprovalsResponse
+	49, // 64: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
+	51, // 65: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
+	53, // 66: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
+	55, // 67: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
+	42, // [42:68] is the sub-list for method output_type
+	16, // [16:42] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_admin_v1_admin_proto_init() }
@@ -4015,7 +4296,7 @@ func file_switchboard_admin_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_admin_v1_admin_proto_rawDesc), len(file_switchboard_admin_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   54,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -584,6 +584,9 @@ const (
 	Manage_Send_FullMethodName            = "/switchboard.admin.v1.Manage/Send"
 	Manage_Approve_FullMethodName         = "/switchboard.admin.v1.Manage/Approve"
 	Manage_Revoke_FullMethodName          = "/switchboard.admin.v1.Manage/Revoke"
+	Manage_SetRole_FullMethodName         = "/switchboard.admin.v1.Manage/SetRole"
+	Manage_Unlink_FullMethodName          = "/switchboard.admin.v1.Manage/Unlink"
+	Manage_RemovePerson_FullMethodName    = "/switchboard.admin.v1.Manage/RemovePerson"
 	Manage_ClearPairings_FullMethodName   = "/switchboard.admin.v1.Manage/ClearPairings"
 	Manage_SetHousehold_FullMethodName    = "/switchboard.admin.v1.Manage/SetHousehold"
 	Manage_RevokeApprovals_FullMethodName = "/switchboard.admin.v1.Manage/RevokeApprovals"
@@ -603,10 +606,17 @@ type ManageClient interface {
 	// Send sends a text to the default recipient of a channel and waits up to ten
 	// seconds for the platform's answer.
 	Send(ctx context.Context, in *SendRequest, opts ...grpc.CallOption) (*Sent, error)
-	// Approve admits the person who was given a pairing code.
-	Approve(ctx context.Context, in *ApproveRequest, opts ...grpc.CallOption) (*Person, error)
+	// Approve admits the account that was given a pairing code.
+	Approve(ctx context.Context, in *ApproveRequest, opts ...grpc.CallOption) (*Account, error)
 	// Revoke withdraws the approval of a person and ends what runs and waits for them.
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
+	// SetRole gives a person a role. It ends what runs and waits for one who is blocked.
+	SetRole(ctx context.Context, in *SetRoleRequest, opts ...grpc.CallOption) (*Person, error)
+	// Unlink makes an account of a person one of its own.
+	Unlink(ctx context.Context, in *UnlinkRequest, opts ...grpc.CallOption) (*Person, error)
+	// RemovePerson revokes all accounts of a person, and deletes what is the person's own:
+	// conversations and, by the extensions, memories, schedules and tasks.
+	RemovePerson(ctx context.Context, in *RemovePersonRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
 	// ClearPairings deletes pairing codes that wait for approval.
 	ClearPairings(ctx context.Context, in *ClearPairingsRequest, opts ...grpc.CallOption) (*ClearPairingsResponse, error)
 	// SetHousehold makes a group a household group, or ends that.
@@ -652,9 +662,9 @@ func (c *manageClient) Send(ctx context.Context, in *SendRequest, opts ...grpc.C
 	return out, nil
 }
 
-func (c *manageClient) Approve(ctx context.Context, in *ApproveRequest, opts ...grpc.CallOption) (*Person, error) {
+func (c *manageClient) Approve(ctx context.Context, in *ApproveRequest, opts ...grpc.CallOption) (*Account, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(Person)
+	out := new(Account)
 	err := c.cc.Invoke(ctx, Manage_Approve_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -666,6 +676,36 @@ func (c *manageClient) Revoke(ctx context.Context, in *RevokeRequest, opts ...gr
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RevokeResponse)
 	err := c.cc.Invoke(ctx, Manage_Revoke_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *manageClient) SetRole(ctx context.Context, in *SetRoleRequest, opts ...grpc.CallOption) (*Person, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Person)
+	err := c.cc.Invoke(ctx, Manage_SetRole_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *manageClient) Unlink(ctx context.Context, in *UnlinkRequest, opts ...grpc.CallOption) (*Person, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Person)
+	err := c.cc.Invoke(ctx, Manage_Unlink_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *manageClient) RemovePerson(ctx context.Context, in *RemovePersonRequest, opts ...grpc.CallOption) (*RevokeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeResponse)
+	err := c.cc.Invoke(ctx, Manage_RemovePerson_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -752,10 +792,17 @@ type ManageServer interface {
 	// Send sends a text to the default recipient of a channel and waits up to ten
 	// seconds for the platform's answer.
 	Send(context.Context, *SendRequest) (*Sent, error)
-	// Approve admits the person who was given a pairing code.
-	Approve(context.Context, *ApproveRequest) (*Person, error)
+	// Approve admits the account that was given a pairing code.
+	Approve(context.Context, *ApproveRequest) (*Account, error)
 	// Revoke withdraws the approval of a person and ends what runs and waits for them.
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
+	// SetRole gives a person a role. It ends what runs and waits for one who is blocked.
+	SetRole(context.Context, *SetRoleRequest) (*Person, error)
+	// Unlink makes an account of a person one of its own.
+	Unlink(context.Context, *UnlinkRequest) (*Person, error)
+	// RemovePerson revokes all accounts of a person, and deletes what is the person's own:
+	// conversations and, by the extensions, memories, schedules and tasks.
+	RemovePerson(context.Context, *RemovePersonRequest) (*RevokeResponse, error)
 	// ClearPairings deletes pairing codes that wait for approval.
 	ClearPairings(context.Context, *ClearPairingsRequest) (*ClearPairingsResponse, error)
 	// SetHousehold makes a group a household group, or ends that.
@@ -786,11 +833,20 @@ func (UnimplementedManageServer) Restart(context.Context, *RestartRequest) (*Res
 func (UnimplementedManageServer) Send(context.Context, *SendRequest) (*Sent, error) {
 	return nil, status.Error(codes.Unimplemented, "method Send not implemented")
 }
-func (UnimplementedManageServer) Approve(context.Context, *ApproveRequest) (*Person, error) {
+func (UnimplementedManageServer) Approve(context.Context, *ApproveRequest) (*Account, error) {
 	return nil, status.Error(codes.Unimplemented, "method Approve not implemented")
 }
 func (UnimplementedManageServer) Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Revoke not implemented")
+}
+func (UnimplementedManageServer) SetRole(context.Context, *SetRoleRequest) (*Person, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetRole not implemented")
+}
+func (UnimplementedManageServer) Unlink(context.Context, *UnlinkRequest) (*Person, error) {
+	return nil, status.Error(codes.Unimplemented, "method Unlink not implemented")
+}
+func (UnimplementedManageServer) RemovePerson(context.Context, *RemovePersonRequest) (*RevokeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemovePerson not implemented")
 }
 func (UnimplementedManageServer) ClearPairings(context.Context, *ClearPairingsRequest) (*ClearPairingsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ClearPairings not implemented")
@@ -901,6 +957,60 @@ func _Manage_Revoke_Handler(srv interface{}, ctx context.Context, dec func(inter
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ManageServer).Revoke(ctx, req.(*RevokeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Manage_SetRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetRoleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ManageServer).SetRole(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Manage_SetRole_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ManageServer).SetRole(ctx, req.(*SetRoleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Manage_Unlink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnlinkRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ManageServer).Unlink(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Manage_Unlink_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ManageServer).Unlink(ctx, req.(*UnlinkRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Manage_RemovePerson_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemovePersonRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ManageServer).RemovePerson(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Manage_RemovePerson_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ManageServer).RemovePerson(ctx, req.(*RemovePersonRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1053,6 +1163,18 @@ var Manage_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Revoke",
 			Handler:    _Manage_Revoke_Handler,
+		},
+		{
+			MethodName: "SetRole",
+			Handler:    _Manage_SetRole_Handler,
+		},
+		{
+			MethodName: "Unlink",
+			Handler:    _Manage_Unlink_Handler,
+		},
+		{
+			MethodName: "RemovePerson",
+			Handler:    _Manage_RemovePerson_Handler,
 		},
 		{
 			MethodName: "ClearPairings",

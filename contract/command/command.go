@@ -50,6 +50,7 @@ func Run(
 	if given.Group && given.Principal.Group == "" { // queued by an earlier version
 		given.Principal.Confined = true
 	}
+	given.Principal.Accounts = given.Accounts
 	arguments, err := t.arguments(&given)
 	if err != nil {
 		return o, err.Error()

@@ -27,6 +27,7 @@ var builtin = []Slash{
 	{Name: "questions", Description: "list questions waiting for your answer; /answer, /approve and /deny answer them"},
 	{Name: "sethome", Description: "get reminders and notices here"},
 	{Name: "household", Arguments: " [off]", Description: "share your memories and reminders with this group"},
+	{Name: "link", Arguments: " [code]", Description: "use one more account as yourself"},
 	{Name: "help", Description: "show this list"},
 }
 

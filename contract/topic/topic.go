@@ -28,6 +28,7 @@ var kernel = [...]string{
 	"system.delivery.dead",
 	"system.extension.*",
 	"system.person.revoked",
+	"system.person.changed",
 	"system.conversation.stopped",
 	"schedules.declared",
 	"session.idle.*",

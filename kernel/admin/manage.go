@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/session"
 	"github.com/switchboard-run/switchboard/kernel/tools"
@@ -58,18 +59,46 @@ func commit[T any](s *Service, change func(*bus.Tx) (T, error)) (made T, err err
 }
 
 // Approve implements adminv1.ManageServer.
-func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (*adminv1.Person, error) {
-	p, err := commit(s, func(tx *bus.Tx) (*router.Person, error) { return s.Router.Approve(tx, q.GetCode()) })
+func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (*adminv1.Account, error) {
+	p, err := commit(s, func(tx *bus.Tx) (*people.Account, error) { return s.Router.Approve(tx, q.GetCode()) })
 	if err != nil {
 		return nil, err
 	}
-	return person(*p), nil
+	return account(p), nil
 }
 
 // Revoke implements adminv1.ManageServer.
 func (s *Service) Revoke(_ context.Context, q *adminv1.RevokeRequest) (*adminv1.RevokeResponse, error) {
 	return commit(s, func(tx *bus.Tx) (*adminv1.RevokeResponse, error) {
 		return s.Router.Revoke(tx, q.GetChannel(), q.GetUserId())
+	})
+}
+
+// SetRole implements adminv1.ManageServer.
+func (s *Service) SetRole(_ context.Context, q *adminv1.SetRoleRequest) (*adminv1.Person, error) {
+	return s.person(func(tx *bus.Tx) (*people.Person, error) {
+		return s.Router.SetRole(tx, q.GetPerson(), q.GetRole())
+	})
+}
+
+// Unlink implements adminv1.ManageServer.
+func (s *Service) Unlink(_ context.Context, q *adminv1.UnlinkRequest) (*adminv1.Person, error) {
+	return s.person(func(tx *bus.Tx) (*people.Person, error) { return s.Router.Unlink(tx, q.GetAccount()) })
+}
+
+// person changes a person.
+func (s *Service) person(change func(*bus.Tx) (*people.Person, error)) (*adminv1.Person, error) {
+	p, err := commit(s, change)
+	if err != nil {
+		return nil, err
+	}
+	return person(p, nil), nil
+}
+
+// RemovePerson implements adminv1.ManageServer.
+func (s *Service) RemovePerson(_ context.Context, q *adminv1.RemovePersonRequest) (*adminv1.RevokeResponse, error) {
+	return commit(s, func(tx *bus.Tx) (*adminv1.RevokeResponse, error) {
+		return s.Router.RemovePerson(tx, q.GetPerson())
 	})
 }
 

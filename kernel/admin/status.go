@@ -14,6 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/models"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/session"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
@@ -138,10 +139,20 @@ func (s *Service) Directory(context.Context, *adminv1.DirectoryRequest) (*adminv
 func (s *Service) People(ctx context.Context, _ *adminv1.PeopleRequest) (*adminv1.PeopleResponse, error) {
 	all := &adminv1.PeopleResponse{}
 	return all, s.Bus.View(ctx, func(r journal.Reader) error {
-		approved, waiting, err := router.People(r, time.Now())
-		for _, p := range approved {
-			all.Approved = append(all.Approved, person(p))
+		persons, accounts, err := people.All(r)
+		if err != nil {
+			return err
 		}
+		for _, p := range persons {
+			x := person(p, accounts[p.ID])
+			all.People = append(all.People, x)
+			for _, a := range x.GetAccounts() {
+				if a.GetApprovedAtUs() != 0 {
+					all.Approved = append(all.Approved, a)
+				}
+			}
+		}
+		waiting, err := router.Waiting(r, time.Now())
 		for _, w := range waiting {
 			all.Waiting = append(all.Waiting, &adminv1.Pairing{
 				Code: w.Code, Channel: w.Channel, UserId: w.UserID, Name: valid(w.Name), ExpiresAtUs: w.ExpiresAt,
@@ -182,8 +193,21 @@ func group(g session.Group) *adminv1.Group {
 	}
 }
 
-func person(p router.Person) *adminv1.Person {
-	return &adminv1.Person{
-		Channel: p.Channel, UserId: p.UserID, Name: valid(p.Name), Owner: p.Owner, ApprovedAtUs: p.ApprovedAt,
+func account(a *people.Account) *adminv1.Account {
+	return &adminv1.Account{
+		Id: a.ID, Channel: a.Channel, UserId: a.UserID, Name: valid(a.Name), Owner: a.Person == people.Owner,
+		ApprovedAtUs: a.ApprovedAt,
 	}
+}
+
+func person(p *people.Person, accounts []people.Account) *adminv1.Person {
+	x := &adminv1.Person{
+		Id: p.ID, Name: valid(p.Name), Role: cmp.Or(p.Role, people.RoleMember), Timezone: p.Timezone, Quiet: p.Quiet,
+		Home: p.Home,
+	}
+	for i := range accounts {
+		x.Accounts = append(x.Accounts, account(&accounts[i]))
+		x.Name = cmp.Or(x.GetName(), valid(accounts[i].Name))
+	}
+	return x
 }

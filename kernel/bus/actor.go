@@ -49,7 +49,7 @@ func Channels(a *Actor, _ *busv1.Effect) error {
 // kernelTopics begin the topics that only the kernel publishes.
 var kernelTopics = []string{
 	contract.TopicAgentOutput, contract.TopicAgentInput, contract.TopicChannelSend, contract.TopicCommand,
-	contract.TopicExtension, contract.TopicPersonRevoked, contract.TopicStopped,
+	contract.TopicExtension, contract.TopicPersonRevoked, contract.TopicPersonChanged, contract.TopicStopped,
 	contract.TopicSessionIdle, contract.TopicDeliveryDead, contract.TopicSchedulesDeclared, contract.TopicModelUsage,
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
@@ -38,7 +39,7 @@ func asksIn(w *kerneltest.World, c *kerneltest.Channel, person string) string {
 	return code(w.T, shown.Text)
 }
 
-func approve(w *kerneltest.World, code string) (p *router.Person, err error) {
+func approve(w *kerneltest.World, code string) (p *people.Account, err error) {
 	err = w.Bus.Do(func(tx *bus.Tx) (err error) {
 		p, err = w.Router.Approve(tx, code)
 		return err
@@ -47,13 +48,13 @@ func approve(w *kerneltest.World, code string) (p *router.Person, err error) {
 	return p, err
 }
 
-func people(w *kerneltest.World) (approved []router.Person, waiting []router.Pairing) {
+func waiting(w *kerneltest.World) (all []router.Pairing) {
 	w.T.Helper()
 	w.Read(func(r journal.Reader) (err error) {
-		approved, waiting, err = router.People(r, time.Now())
+		all, err = router.Waiting(r, time.Now())
 		return err
 	})
-	return approved, waiting
+	return all
 }
 
 func TestAStrangerIsGivenACodeAndHeardByNobody(t *testing.T) {
@@ -67,9 +68,14 @@ func TestAStrangerIsGivenACodeAndHeardByNobody(t *testing.T) {
 		if other := asksIn(w, telegram, "dora"); other == first {
 			t.Error("two strangers have one code")
 		}
-		approved, waiting := people(w)
-		if len(approved) != 0 || len(waiting) != 2 {
-			t.Errorf("approved: %v, waiting: %v", approved, waiting)
+		w.Read(func(r journal.Reader) error {
+			if stored, err := people.Accounts(r); len(stored) != 0 || err != nil {
+				t.Errorf("stored of strangers: %v, %v", stored, err)
+			}
+			return nil
+		})
+		if all := waiting(w); len(all) != 2 {
+			t.Errorf("waiting: %v", all)
 		}
 	})
 }
@@ -79,7 +85,7 @@ func TestTheCommandThatApprovesIsNamed(t *testing.T) {
 		telegram := w.Channel("telegram")
 		w.Know(func(s *directory.Snapshot) { s.Program.Approve = "kernel approve" })
 		telegram.Says("carl", "hello?")
-		_, waiting := people(w)
+		waiting := waiting(w)
 		telegram.ShowsOne("run this command on its machine within an hour:\n\n`kernel approve " + waiting[0].Code + "`")
 	})
 }
@@ -108,7 +114,7 @@ func TestStrangersInAGroupMeetSilence(t *testing.T) {
 		telegram.Reports(contract.UserMessage{UserID: "", ConversationID: "feed", Text: "nobody wrote this"})
 		telegram.IsSilent()
 		orchestrator.HearsNothing()
-		if _, waiting := people(w); len(waiting) != 0 {
+		if waiting := waiting(w); len(waiting) != 0 {
 			t.Errorf("codes were made: %v", waiting)
 		}
 	})
@@ -151,7 +157,7 @@ func TestAFloodOfStrangersLeavesRoomForAPerson(t *testing.T) {
 		}
 		telegram.Says("two too many", "hello?")
 		telegram.IsSilent()
-		if _, waiting := people(w); len(waiting) != 200+1 {
+		if waiting := waiting(w); len(waiting) != 200+1 {
 			t.Errorf("%d codes wait, want 200 and that of the other channel", len(waiting))
 		}
 		if _, err := approve(w, anna); err != nil {
@@ -189,7 +195,7 @@ func TestClearingCodes(t *testing.T) {
 				return err
 			})
 		}
-		if _, waiting := people(w); len(waiting) != 1 || waiting[0].Code != kept {
+		if waiting := waiting(w); len(waiting) != 1 || waiting[0].Code != kept {
 			t.Errorf("waiting: %v", waiting)
 		}
 		if _, err := approve(w, old); err == nil {
@@ -246,11 +252,11 @@ func TestApproving(t *testing.T) {
 			t.Errorf("a wrong code: %v", err)
 		}
 		p, err := approve(w, " "+strings.ToLower(boris)+"\n")
-		if err != nil || !p.Owner || p.UserID != "boris" {
+		if err != nil || p.Person != people.Owner || p.UserID != "boris" {
 			t.Fatalf("the first one approved: %+v, %v", p, err)
 		}
 		telegram.ShowsOne("You are connected")
-		if p, err = approve(w, anna); err != nil || p.Owner {
+		if p, err = approve(w, anna); err != nil || p.Person == people.Owner {
 			t.Fatalf("the second one approved: %+v, %v", p, err)
 		}
 		telegram.ShowsOne("You are connected")
@@ -274,7 +280,7 @@ func TestACodeExpires(t *testing.T) {
 		if _, err := approve(w, old); err == nil {
 			t.Error("an expired code was good")
 		}
-		if _, waiting := people(w); len(waiting) != 0 {
+		if waiting := waiting(w); len(waiting) != 0 {
 			t.Errorf("it is listed as waiting: %v", waiting)
 		}
 		if fresh := asksIn(w, telegram, "anna"); fresh == old {
@@ -300,7 +306,7 @@ func TestRevoking(t *testing.T) {
 		}
 		asksIn(w, telegram, "anna")
 		orchestrator.HearsNothing()
-		if p, err := approve(w, asksIn(w, telegram, "boris")); err != nil || !p.Owner {
+		if p, err := approve(w, asksIn(w, telegram, "boris")); err != nil || p.Person != people.Owner {
 			t.Errorf("the next one approved is not the owner: %+v, %v", p, err)
 		}
 	})
@@ -330,7 +336,7 @@ func TestTheConfigurationAdmits(t *testing.T) {
 		orchestrator.HearsRecord("two")
 
 		// Approving somebody else does not change that, taking her name away does.
-		if p, err := approve(w, asksIn(w, telegram, "carl")); err != nil || p.Owner {
+		if p, err := approve(w, asksIn(w, telegram, "carl")); err != nil || p.Person == people.Owner {
 			t.Errorf("approved beside an owner: %+v, %v", p, err)
 		}
 		telegram.ShowsOne("You are connected")

@@ -285,7 +285,7 @@ func (r *MessageRouter) askedOwner(tx journal.Reader, o *questions.Question) (bo
 	if err != nil || at == nil || at.Group {
 		return true, err
 	}
-	owner, err := ownerOn(tx, c)
+	owner, err := r.people.OwnerOn(tx, c)
 	if err != nil {
 		return false, err
 	}

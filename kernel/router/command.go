@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
@@ -18,8 +19,9 @@ type request struct {
 	contract.UserMessage
 	conversation *journal.Conversation
 	here         *place
-	person       string // its id
-	owner        bool   // of the channel
+	account      *people.Account
+	person       *people.Person // of the account
+	owner        bool           // of the channel, or of everything
 }
 
 // say is a text in the person's language.
@@ -29,6 +31,9 @@ func (q request) say(text string, args ...any) string { return words.Say(q.Langu
 // empty: another event answers.
 func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) (string, error) {
 	c := q.conversation
+	if !q.person.May(people.RoleMember) && !forGuests(r.directory.Current(), name) {
+		return q.say("As a guest you can chat with me, but not use /%s.", name), nil
+	}
 	switch name {
 	case "start": // its arguments are the platform's
 		return command.Help(q.Language, "", r.directory.Current().Commands), nil
@@ -50,6 +55,8 @@ func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) (strin
 		return r.chooseModel(tx, q, rest)
 	case "sethome":
 		return r.setHome(tx, q)
+	case "link":
+		return r.link(tx, q, rest)
 	case "household":
 		return r.household(tx, q, rest)
 	case "questions", "answer", "approve", "deny":
@@ -157,7 +164,7 @@ func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {
 	if channel.Local {
 		return q.say("Notices for %s always come here. Use /sethome in another chat to get notices there.", channel.Name), nil
 	}
-	owner, err := ownerOn(tx, channel)
+	owner, err := r.people.OwnerOn(tx, channel)
 	switch {
 	case err != nil:
 		return "", err
@@ -173,7 +180,7 @@ func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {
 		}
 	}
 	owner.Channel, owner.Conversation, owner.Thread = channel.ID, c.Address, c.Thread
-	return q.say("I'll send reminders and notices here from now on."), save(tx, ownerKey(channel.ID), owner)
+	return q.say("I'll send reminders and notices here from now on."), people.SetOwner(tx, owner)
 }
 
 // messageID is the platform's id of the message that an input carries.

@@ -26,13 +26,14 @@ func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *command.Slash, rest s
 		return q.say("/%s can't run: %s has failed.", c.Name, q.say(c.Title)) +
 			directory.Hint(q.say(" Restart it with %s."), dir.Program.Restart, c.Extension), nil
 	}
-	principal, err := r.principal(tx, conversation, q.person)
+	principal, err := r.principal(tx, conversation, q.person, q.account.ID)
 	if err != nil {
 		return "", err
 	}
 	given := contract.Command{
 		Name: c.Name, Text: rest, ReplyTo: conversation.Handle, Channel: q.here.channel.ID, Group: conversation.Group,
 		Sender: q.UserName, MessageID: q.MessageID, Language: q.Language, Principal: principal,
+		Accounts: principal.Accounts,
 	}
 	// Without an agent that answers here there is no session, and the command runs.
 	if agent, refusal := pickAgent(dir, q.here.channel.ID, cmp.Or(q.AgentID, conversation.Agent)); refusal == "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/kernel/people"
 )
 
 func TestCommandOfAnExtensionIsAnsweredWhileATurnRuns(t *testing.T) {
@@ -28,7 +29,8 @@ func TestCommandOfAnExtensionIsAnsweredWhileATurnRuns(t *testing.T) {
 		if want := (contract.Command{
 			Name: "shout", Text: "volume=11 to be\nheard", Session: journal.SessionID(session.ID), Agent: "orchestrator", ReplyTo: handle,
 			Channel: "telegram", Sender: "anna", Memory: []string{"personal"}, MessageID: message,
-			Principal: contract.Principal{Person: running.Input.Person, Conversation: handle},
+			Principal: contract.Principal{Person: running.Input.Person, Conversation: handle, Own: true},
+			Accounts:  []string{people.Owner},
 		}); !reflect.DeepEqual(given, want) || handle == "" || running.Input.Person == "" {
 			t.Errorf("the command is\n%+v, want\n%+v", given, want)
 		}

@@ -2,19 +2,15 @@ package router
 
 import (
 	"cmp"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
@@ -72,12 +68,12 @@ func (r *MessageRouter) isHousehold(tx journal.Reader, in *journal.Conversation)
 	if c == nil {
 		return false, nil
 	}
-	owner, err := ownerOn(tx, c)
+	owner, err := r.people.OwnerOn(tx, c)
 	if err != nil || owner.UserID == "" {
 		return false, err
 	}
-	approved, _, err := People(tx, time.Time{})
-	another := func(p Person) bool { return p.Channel == c.ID && p.UserID != owner.UserID }
+	approved, err := people.Accounts(tx)
+	another := func(a people.Account) bool { return a.Channel == c.ID && a.UserID != owner.UserID && a.ApprovedAt != 0 }
 	isOther := func(id string) bool { return id != owner.UserID }
 	return !slices.ContainsFunc(approved, another) && !slices.ContainsFunc(c.AllowFrom, isOther), err
 }
@@ -148,39 +144,13 @@ func (r *MessageRouter) SetHousehold(tx *bus.Tx, id string, household bool) (*se
 }
 
 // principal returns whose things may be used in a conversation, for a person.
-func (r *MessageRouter) principal(tx *bus.Tx, c *journal.Conversation, person string) (contract.Principal, error) {
-	p := contract.Principal{Person: person, Conversation: c.Handle}
-	if !c.Group {
-		return p, nil
-	}
-	g, err := r.group(tx, c, true)
-	if err == nil {
-		p.Group, p.Confined = g.ID, !g.Household
-	}
-	return p, err
-}
-
-// saltKey holds what keeps the ids of people from being computed from their addresses.
-const saltKey = "salt"
-
-// PersonID returns the opaque id of a person on a channel, which never changes.
-func (r *MessageRouter) PersonID(tx journal.Tx, channel, user string) (string, error) {
-	if user == "" {
-		return "", nil
-	}
-	salt, cached := r.salt.Load().(string)
-	if !cached {
-		stored, err := load[string](tx, saltKey)
-		if stored != nil {
-			salt = *stored
-			r.salt.Store(salt)
-		} else if salt = rand.Text(); err == nil { // not cached: the commit may fail
-			err = save(tx, saltKey, salt)
-		}
-		if err != nil {
-			return "", err
+func (r *MessageRouter) principal(
+	tx *bus.Tx, c *journal.Conversation, of *people.Person, account string,
+) (contract.Principal, error) {
+	if c.Group {
+		if _, err := r.group(tx, c, true); err != nil {
+			return contract.Principal{}, err
 		}
 	}
-	sum := sha256.Sum256([]byte(salt + channel + "\x00" + user))
-	return "p" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10])), nil
+	return session.PrincipalIn(tx, c, of.Principal(account))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 )
 
 // admit checks who wrote a message before its text is read. Nothing of a stranger's
@@ -29,23 +30,31 @@ func (r *MessageRouter) admit(tx *bus.Tx, e *busv1.Event) (route func() error, e
 		unroutable = fmt.Sprintf("%q is no channel", e.GetSource())
 	} else if err := json.Unmarshal(e.GetPayload(), &m); err != nil {
 		unroutable = undecoded(e, err)
-	} else if ok, err := admitted(tx, c, m.UserID); err != nil {
-		return nil, err
-	} else if !ok {
-		return nil, r.greetStranger(tx, c, m)
-	} else if m.ConversationID == "" {
-		unroutable = "the message names no conversation"
 	}
 	if unroutable != "" {
 		return func() error { return tx.Dead(e, unroutable) }, nil
 	}
-	return func() error { return r.message(tx, e, c, m) }, nil
+	a, err := r.people.Account(tx, c.ID, m.UserID)
+	if err != nil {
+		return nil, err
+	}
+	switch ok, err := people.Admitted(tx, c, m.UserID, a); {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, r.greetStranger(tx, c, m, a)
+	case m.ConversationID == "":
+		return func() error { return tx.Dead(e, "the message names no conversation") }, nil
+	}
+	return func() error { return r.message(tx, e, c, m, a) }, nil
 }
 
 // message routes the message of a person who is admitted.
-func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel, m contract.UserMessage) error {
+func (r *MessageRouter) message(
+	tx *bus.Tx, e *busv1.Event, c *directory.Channel, m contract.UserMessage, a *people.Account,
+) error {
 	dir := r.directory.Current()
-	owner, err := ownerOn(tx, c)
+	owner, err := r.people.OwnerOn(tx, c)
 	if err != nil {
 		return err
 	}
@@ -56,14 +65,18 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 	if err != nil {
 		return err
 	}
-	q := request{
-		UserMessage: m, conversation: conversation,
-		here:  &place{channel: c, address: m.ConversationID, thread: m.ThreadID, language: m.Language},
-		owner: c.Local || m.UserID != "" && m.UserID == owner.UserID,
-	}
-	if q.person, err = r.PersonID(tx, c.ID, m.UserID); err != nil {
+	owns := c.Local || m.UserID != "" && m.UserID == owner.UserID
+	if a, err = r.account(tx, a, m, c.ID, owns); err != nil {
 		return err
 	}
+	q := request{
+		UserMessage: m, conversation: conversation, account: a,
+		here: &place{channel: c, address: m.ConversationID, thread: m.ThreadID, language: m.Language},
+	}
+	if q.person, err = a.Of(tx); err != nil {
+		return err
+	}
+	q.owner = owns || q.person.May(people.RoleOwner)
 	name, rest, isCommand := command.Parse(m.Text)
 	said := !m.Edited && !m.Reaction && m.ForwardedFrom == ""
 	isCommand = isCommand && said
@@ -100,7 +113,7 @@ func (r *MessageRouter) message(tx *bus.Tx, e *busv1.Event, c *directory.Channel
 	}
 	in := contract.AgentInput{
 		Kind: contract.InputUser, Sender: m.UserName, Language: m.Language, Text: withReferences(m.Text, m.Attachments),
-		ReplyTo: conversation.Handle, Person: q.person, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom,
+		ReplyTo: conversation.Handle, Person: a.ID, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom,
 		Attachments: m.Attachments, Quote: m.Quote,
 	}
 	if m.Reaction {

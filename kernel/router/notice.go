@@ -222,14 +222,17 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, t contract.AgentTask, ta
 	}
 	name := cmp.Or(t.Name, e.GetId())
 	key := []string{agent, name}
-	var in contract.Principal
+	group := ""
 	if c != nil && c.Group {
-		if in, err = r.principal(tx, c, ""); err != nil {
+		g, err := r.group(tx, c, true)
+		if err != nil {
 			return err
 		}
-		if in.Confined { // a session of its own, whose history holds nothing else
-			key = append(key, in.Group)
+		if group = g.ID; !g.Household { // a session of its own, whose history holds nothing else
+			key = append(key, group)
 		}
+	} else if t.Principal.Own {
+		key = append(key, t.Principal.Person)
 	}
 	s, err := r.sessions.Open(tx, agent, sessionKey("job", key...), func(s *journal.Session) {
 		s.Title = "job " + name
@@ -237,8 +240,8 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, t contract.AgentTask, ta
 			s.OutboundKind, s.OutboundTarget = directory.OutboundConversation, target
 		}
 	})
-	if err == nil && in.Group != "" {
-		err = r.within(tx, s, c, in.Group)
+	if err == nil && group != "" {
+		err = r.within(tx, s, c, group)
 	}
 	if err != nil {
 		return err
@@ -251,7 +254,7 @@ func (r *MessageRouter) job(tx *bus.Tx, e *busv1.Event, t contract.AgentTask, ta
 // within makes a session that is no chat belong to the chat of a group, which reads what
 // it says.
 func (r *MessageRouter) within(tx *bus.Tx, s *journal.Session, c *journal.Conversation, group string) error {
-	if p, err := session.Principal(tx, s); p.Group == group || err != nil {
+	if p, err := session.Principal(tx, s, contract.Principal{}); p.Group == group || err != nil {
 		return err
 	}
 	agent, _ := pickAgent(r.directory.Current(), c.Channel, cmp.Or(c.Agent, s.Agent))

@@ -297,7 +297,7 @@ func TestAPersonWhoCannotBeReached(t *testing.T) {
 		s.telegram.Says("boris", "private")
 		s.orchestrator.Hears("private").Answers("the private answer")
 		drops()
-		told := s.telegram.ShowsOne("A message to another person on Telegram couldn't be delivered", "blocked by the user")
+		told := s.telegram.ShowsOne("A message to boris on Telegram couldn't be delivered", "blocked by the user")
 		if told.Conversation != "anna" || strings.Contains(told.Text, "private") {
 			t.Errorf("the owner reads %+v", told)
 		}
@@ -311,7 +311,7 @@ func TestAPersonWhoCannotBeReached(t *testing.T) {
 		s.Wait(25 * time.Hour)
 		s.notifies(contract.UserNotify{ReplyTo: s.boris})
 		drops()
-		s.telegram.ShowsOne("A message to another person on Telegram couldn't be delivered")
+		s.telegram.ShowsOne("A message to boris on Telegram couldn't be delivered")
 		s.cli.IsSilent()
 	})
 }

@@ -10,247 +10,208 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 )
 
-// Limits of pairing. A code has 40 bits, so it can't be guessed within these limits,
-// and only the owner can approve it.
-const (
-	codeLife       = time.Hour
-	timesShown     = 3   // a code, to its person
-	pendingPerChan = 200 // for one channel
-	codeLength     = 8   // letters and digits of base32
-	// codeKept is how long no newer code replaces one: time to approve it.
-	codeKept    = 10 * time.Minute
-	longestName = 100 // characters of a stranger's name
-)
+// linkLife is how long a code of /link is valid.
+const linkLife = 10 * time.Minute
 
-// Person is a person on a channel.
-type Person struct {
-	Channel      string `json:"channel"`
-	UserID       string `json:"user_id"`
-	Name         string `json:"name,omitempty"`
-	Owner        bool   `json:"owner,omitempty"`
-	Conversation string `json:"conversation,omitempty"` // where notices to the owner go
-	Thread       string `json:"thread,omitempty"`
-	Language     string `json:"language,omitempty"`    // an IETF tag; empty: English
-	ApprovedAt   int64  `json:"approved_at,omitempty"` // Unix microseconds
-}
-
-// Pairing is a person whose code waits for approval.
-type Pairing struct {
-	Person
+// link is a code of /link. A key with the account holds it: each has one at most.
+type link struct {
+	Account   string `json:"account"`
 	Code      string `json:"code"`
 	ExpiresAt int64  `json:"expires_at"` // Unix microseconds
-	Shown     int    `json:"shown"`      // how often the person got the code
 }
 
-func personKey(channel, user string) string  { return "person/" + channel + "/" + user }
-func pairingKey(channel, user string) string { return "pairing/" + channel + "/" + user }
-func ownerKey(channel string) string         { return "owner/" + channel }
+func linkKey(account string) string { return "link/" + account }
 
-func load[T any](tx journal.Reader, key string) (*T, error) {
-	return journal.Load[T](tx, contract.KernelSource, key)
-}
-
-func save(tx journal.Tx, key string, v any) error {
-	return journal.Save(tx, contract.KernelSource, key, v)
-}
-
-// ownerOn is the owner on a channel: the first person approved there, or the first
-// that the configuration admits by name, while they are admitted. Without one, the
-// user is empty.
-func ownerOn(tx journal.Reader, c *directory.Channel) (Person, error) {
-	o, err := load[Person](tx, ownerKey(c.ID))
-	if err != nil {
-		return Person{}, err
+// link answers /link. Without a code it gives one; with one it asks, and then joins the
+// account in which the code is typed to the person who got it.
+func (r *MessageRouter) link(tx *bus.Tx, q request, rest string) (string, error) {
+	if q.conversation.Group {
+		return q.say("Others can read this group. Write /link to me in a private chat."), nil
 	}
-	if o != nil {
-		if ok, err := admitted(tx, c, o.UserID); ok || err != nil || c.Local {
-			return *o, err
+	code, sure, _ := strings.Cut(strings.ToUpper(rest), " ")
+	switch code {
+	case "":
+		l := link{Account: q.account.ID, Code: rand.Text()[:codeLength], ExpiresAt: tx.Now + linkLife.Microseconds()}
+		return q.say("To use one more account as yourself, write this to me there within ten minutes:\n\n/link %s", l.Code),
+			save(tx, linkKey(l.Account), l)
+	case "OFF":
+		if len(q.person.Accounts) < 2 {
+			return q.say("This account isn't linked to another one."), nil
 		}
+		return q.say("This account is no longer linked to your other ones."), r.unlink(tx, q.account)
 	}
-	for _, id := range c.AllowFrom {
-		if id != "*" {
-			return Person{Channel: c.ID, UserID: id, Owner: true}, nil
-		}
-	}
-	return Person{Channel: c.ID}, nil
-}
-
-// admitted reports whether a person may talk to the assistant.
-func admitted(tx journal.Reader, c *directory.Channel, user string) (bool, error) {
-	if slices.Contains(c.AllowFrom, user) || slices.Contains(c.AllowFrom, "*") {
-		return true, nil
-	}
-	p, err := load[Person](tx, personKey(c.ID, user))
-	return p != nil, err
-}
-
-// noteOwner stores an owner's language and, of an owner whom the configuration admits
-// by name, the private conversation: notices go there. Whoever writes on a local channel
-// is the owner there.
-func noteOwner(tx *bus.Tx, o Person, c *directory.Channel, m contract.UserMessage) error {
-	if c.Local && o.Language != m.Language {
-		return save(tx, ownerKey(c.ID), Person{Channel: c.ID, Language: m.Language})
-	}
-	if m.Group || o.UserID == "" || o.UserID != m.UserID || o.Conversation != "" && o.Language == m.Language {
-		return nil
-	}
-	if o.Language = m.Language; o.Conversation == "" {
-		o.Name, o.Conversation, o.Thread, o.ApprovedAt = m.UserName, m.ConversationID, m.ThreadID, tx.Now
-	}
-	return save(tx, ownerKey(c.ID), o)
-}
-
-// greetStranger offers a pairing code in a private chat, within limits, and doesn't
-// answer otherwise. Of the message it keeps only who wrote it, and where.
-func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contract.UserMessage) error {
-	if m.Group || m.UserID == "" || m.ConversationID == "" {
-		return nil
-	}
-	key := pairingKey(c.ID, m.UserID)
-	p, err := load[Pairing](tx, key)
-	if err != nil {
-		return err
-	}
-	if p == nil || p.ExpiresAt < tx.Now {
-		if room, err := makeRoom(tx, c.ID); err != nil || !room {
-			return err
-		}
-		p = &Pairing{Code: rand.Text()[:codeLength], ExpiresAt: tx.Now + codeLife.Microseconds()}
-	}
-	if p.Shown >= timesShown {
-		return nil
-	}
-	p.Shown++
-	p.Person = Person{
-		Channel: c.ID, UserID: m.UserID, Name: cut(m.UserName, longestName), Conversation: m.ConversationID,
-		Thread: m.ThreadID, Language: m.Language,
-	}
-	if err := save(tx, key, p); err != nil {
-		return err
-	}
-	text := words.Say(m.Language, "I don't know you yet. If this is your assistant, approve the code %s within an hour.",
-		p.Code)
-	if command := directory.Hint("%s", r.directory.Current().Program.Approve, p.Code); command != "" {
-		text = words.Say(m.Language, "I don't know you yet. If this is your assistant, run this command on its machine "+
-			"within an hour:\n\n%s", command)
-	}
-	to := &place{channel: c, address: m.ConversationID, thread: m.ThreadID, language: m.Language}
-	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply})
-}
-
-// makeRoom deletes the expired codes of a channel and, if it has as many as it may, the
-// oldest one. It returns false while that is too new: a flood of strangers takes no
-// code away that its person is about to have approved.
-func makeRoom(tx *bus.Tx, channel string) (room bool, err error) {
-	known, err := journal.All[Pairing](tx, contract.KernelSource, pairingKey(channel, ""))
-	if err != nil {
-		return false, err
-	}
-	slices.SortFunc(known, func(a, b Pairing) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
-	for i, p := range known {
-		left := time.Duration(p.ExpiresAt-tx.Now) * time.Microsecond
-		if left >= 0 && len(known)-i < pendingPerChan {
-			break
-		}
-		if left > codeLife-codeKept {
-			return false, nil
-		}
-		if err := tx.KVDelete(contract.KernelSource, pairingKey(channel, p.UserID)); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// ClearPairings deletes the codes that wait for approval on a channel, or on all of
-// them without one, and returns their number.
-func ClearPairings(tx *bus.Tx, channel string) (cleared int, err error) {
-	_, waiting, err := People(tx, time.UnixMicro(tx.Now))
-	for _, p := range waiting {
-		if channel == "" || channel == p.Channel {
-			cleared++
-			err = errors.Join(err, tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)))
-		}
-	}
-	return cleared, err
-}
-
-// Approve admits the person who got the code. The first one on a channel is its
-// owner, unless the configuration admits a person there by name.
-func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*Person, error) {
-	_, waiting, err := People(tx, time.UnixMicro(tx.Now))
-	if err != nil {
-		return nil, err
-	}
-	code = strings.ToUpper(strings.TrimSpace(code))
-	i := slices.IndexFunc(waiting, func(p Pairing) bool { return p.Code == code })
+	all, err := journal.All[link](tx, contract.KernelSource, linkKey(""))
+	i := slices.IndexFunc(all, func(l link) bool { return l.Code == code && l.ExpiresAt >= tx.Now })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: the code %q is unknown or expired: codes are valid for an hour",
-			contract.ErrNotFound, code)
+		return q.say("The code %s is unknown or has expired. To get a new one, write /link to me in your other account.",
+			code), err
 	}
-	p := waiting[i]
-	c := r.directory.Current().Channel(p.Channel)
-	if c == nil {
-		return nil, fmt.Errorf("%w: the channel %q no longer exists", contract.ErrNotFound, p.Channel)
+	with, err := people.ByID(tx, all[i].Account)
+	if err != nil || with == nil {
+		return q.say("The account that this code was for is no longer connected."), err
 	}
-	owner, err := ownerOn(tx, c)
+	to, err := with.Of(tx)
+	channel := r.channelName(with.Channel)
+	switch {
+	case err != nil:
+		return "", err
+	case to.ID == q.person.ID:
+		return q.say("These accounts are linked already."), nil
+	case !to.May(cmp.Or(q.person.Role, people.RoleMember)):
+		return q.say("You may do more here than there. Write /link here, and the code there."), nil
+	case sure != "YES":
+		return q.say("Is the account %s on %s yours, too? Then both see your private memories and reminders. "+
+			"To link them: /link %s yes", cmp.Or(with.Name, with.UserID), channel, code), nil
+	}
+	err = errors.Join(people.Join(tx, q.person, to), tx.KVDelete(contract.KernelSource, linkKey(with.ID)),
+		r.noteChange(tx, q.account, "linked"))
+	if err != nil {
+		return "", err
+	}
+	told := contract.ChannelSend{Kind: contract.SendReply, Text: words.Say(with.Language,
+		"Your account %s on %s is linked to this one. To undo that: /link off",
+		cmp.Or(q.account.Name, q.account.UserID), q.here.channel.Name)}
+	if c := r.directory.Current().Channel(with.Channel); c != nil {
+		at := &place{channel: c, address: with.Conversation, thread: with.Thread, language: with.Language}
+		err = r.send(tx, at, told)
+	}
+	return q.say("This account is linked to yours on %s. To undo that: /link off", channel), err
+}
+
+func (r *MessageRouter) channelName(id string) string {
+	if c := r.directory.Current().Channel(id); c != nil {
+		return c.Name
+	}
+	return id
+}
+
+// noteChange publishes what has become of an account, so that it can be looked up later.
+func (r *MessageRouter) noteChange(tx *bus.Tx, a *people.Account, change string) error {
+	a, err := people.ByID(tx, a.ID)
+	if err == nil && a != nil {
+		_, err = tx.Emit(contract.TopicPersonChanged, "",
+			contract.PersonChanged{Account: a.ID, Person: cmp.Or(a.Person, a.ID), Change: change})
+	}
+	return err
+}
+
+func (r *MessageRouter) unlink(tx *bus.Tx, a *people.Account) error {
+	return errors.Join(people.Split(tx, a), r.noteChange(tx, a, "unlinked"))
+}
+
+// Unlink makes an account of a person one of its own, and returns the new person.
+func (r *MessageRouter) Unlink(tx *bus.Tx, account string) (*people.Person, error) {
+	a, err := people.ByID(tx, account)
 	if err != nil {
 		return nil, err
 	}
-	person := p.Person
-	person.Owner, person.ApprovedAt = owner.UserID == "" || owner.UserID == p.UserID, tx.Now
-	if person.Owner {
-		err = save(tx, ownerKey(p.Channel), person)
+	if a == nil {
+		return nil, fmt.Errorf("%w: there is no account %q", contract.ErrNotFound, account)
 	}
-	greeting := contract.ChannelSend{
-		Text: words.Say(p.Language, "You are connected. Write to me whenever you like."), Kind: contract.SendReply,
+	p, err := a.Of(tx)
+	if err != nil || len(p.Accounts) < 2 && p.ID != people.Owner {
+		return p, err
 	}
-	return &person, errors.Join(err, save(tx, personKey(p.Channel, p.UserID), person),
-		tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)),
-		r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread, language: p.Language}, greeting))
+	if p.ID == people.Owner && len(p.Accounts) == 1 {
+		return nil, fmt.Errorf("%w: it is the owner's only account", contract.ErrInvalid)
+	}
+	if err := r.unlink(tx, a); err != nil {
+		return nil, err
+	}
+	return a.Of(tx)
 }
 
-// PersonNamed returns the admitted person of a name, whose private conversation is
-// known, on a channel or, without one, on any. The error says who there is.
-func (r *MessageRouter) PersonNamed(tx journal.Reader, name, channel string) (*Person, error) {
-	all, _, err := People(tx, time.Time{})
-	owners, errOwners := journal.All[Person](tx, contract.KernelSource, ownerKey(""))
-	for _, o := range owners { // those of config.yaml are stored nowhere else
-		same := func(p Person) bool { return p.Channel == o.Channel && p.UserID == o.UserID }
-		if !slices.ContainsFunc(all, same) {
-			all = append(all, o)
-		}
+// PersonOf returns the stored person of an id.
+func PersonOf(tx journal.Reader, id string) (*people.Person, error) {
+	p, err := people.Known(tx, id)
+	if err == nil && p == nil {
+		err = fmt.Errorf("%w: there is no person %q", contract.ErrNotFound, id)
 	}
-	var found []Person
-	var known []string
-	for _, p := range all {
-		if c := r.directory.Current().Channel(p.Channel); c == nil || p.Conversation == "" || p.Name == "" {
+	return p, err
+}
+
+// SetRole gives a person a role. It ends what runs and waits for one who is blocked.
+func (r *MessageRouter) SetRole(tx *bus.Tx, person, role string) (*people.Person, error) {
+	p, err := PersonOf(tx, person)
+	switch {
+	case err != nil:
+		return nil, err
+	case !slices.Contains(people.Roles, role):
+		return nil, fmt.Errorf("%w: there is no role %q; there are: %s", contract.ErrInvalid, role,
+			strings.Join(people.Roles, ", "))
+	case p.ID == people.Owner:
+		return nil, fmt.Errorf("%w: the owner stays the owner; unlink accounts that are another person's", contract.ErrInvalid)
+	}
+	p.Role = role
+	if err := people.Change(tx, p); err != nil {
+		return nil, err
+	}
+	for _, id := range p.Accounts {
+		a, err := people.ByID(tx, id)
+		if err != nil {
+			return nil, err
+		}
+		if a == nil {
 			continue
 		}
-		known = append(known, fmt.Sprintf("%s (%s)", p.Name, p.Channel))
-		first, _, _ := strings.Cut(p.Name, " ")
-		if (strings.EqualFold(p.Name, name) || strings.EqualFold(first, name)) && cmp.Or(channel, p.Channel) == p.Channel {
-			found = append(found, p)
+		if role == people.RoleBlocked {
+			_, err = r.endAccount(tx, a, false)
+		}
+		if err = errors.Join(err, r.noteChange(tx, a, role)); err != nil {
+			return nil, err
 		}
 	}
-	if len(found) != 1 {
-		err = errors.Join(err, fmt.Errorf("%w: %d people are named %q; there are: %s", contract.ErrNotFound,
-			len(found), name, strings.Join(known, ", ")))
-	}
-	return &append(found, Person{})[0], errors.Join(err, errOwners)
+	return p, nil
 }
 
-// People lists the people who are approved, and the codes that wait for approval.
-func People(tx journal.Reader, now time.Time) (approved []Person, waiting []Pairing, err error) {
-	approved, err = journal.All[Person](tx, contract.KernelSource, "person/")
-	if err == nil {
-		waiting, err = journal.All[Pairing](tx, contract.KernelSource, "pairing/")
+// RemovePerson revokes all accounts of a person, and has what is the person's own
+// deleted.
+func (r *MessageRouter) RemovePerson(tx *bus.Tx, person string) (*adminv1.RevokeResponse, error) {
+	p, err := PersonOf(tx, person)
+	if err != nil {
+		return nil, err
 	}
-	return approved, slices.DeleteFunc(waiting, func(p Pairing) bool { return p.ExpiresAt < now.UnixMicro() }), err
+	if p.ID == people.Owner {
+		return nil, fmt.Errorf("%w: the owner can't be removed; unlink accounts that are another person's",
+			contract.ErrInvalid)
+	}
+	ended := &adminv1.RevokeResponse{}
+	for _, id := range p.Accounts {
+		a, err := people.ByID(tx, id)
+		if err != nil {
+			return nil, err
+		}
+		if a == nil {
+			continue
+		}
+		one, err := r.endAccount(tx, a, true)
+		if err == nil {
+			err = people.Delete(tx, a)
+		}
+		if err != nil {
+			return nil, err
+		}
+		ended.Event = one.GetEvent()
+		ended.Turns, ended.Jobs = ended.Turns+one.GetTurns(), ended.Jobs+one.GetJobs()
+		ended.Questions, ended.Sends = ended.Questions+one.GetQuestions(), ended.Sends+one.GetSends()
+	}
+	return ended, nil
+}
+
+// forGuests reports whether a guest may use a command.
+func forGuests(dir *directory.Snapshot, name string) bool {
+	if c := dir.Command(name); c != nil {
+		return slices.ContainsFunc(dir.Tools, func(t directory.Tool) bool {
+			return t.Extension == c.Extension && t.Tool.GetCommand() == name && t.Tool.GetReadOnly()
+		})
+	}
+	return !slices.Contains([]string{"agent", "approve", "deny"}, name)
 }

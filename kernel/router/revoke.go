@@ -15,6 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
@@ -24,42 +25,55 @@ import (
 // has none until the next approval. It returns what the kernel has ended; extensions end
 // what they keep when they get the event.
 func (r *MessageRouter) Revoke(tx *bus.Tx, channel, user string) (*adminv1.RevokeResponse, error) {
-	p, err := load[Person](tx, personKey(channel, user))
+	a, err := r.people.Account(tx, channel, user)
 	if err != nil {
 		return nil, err
 	}
-	if p == nil {
+	if a == nil || a.ApprovedAt == 0 {
 		return nil, fmt.Errorf("%w: %q is not approved on %s", contract.ErrNotFound, user, channel)
 	}
-	if owner, err := load[Person](tx, ownerKey(channel)); err != nil {
+	ended, err := r.endAccount(tx, a, false)
+	if err != nil {
 		return nil, err
-	} else if owner != nil && owner.UserID == user {
-		if err := tx.KVDelete(contract.KernelSource, ownerKey(channel)); err != nil {
+	}
+	return ended, people.Delete(tx, a)
+}
+
+// endAccount ends what runs and waits for an account; removed: and deletes what is its
+// own.
+func (r *MessageRouter) endAccount(tx *bus.Tx, a *people.Account, removed bool) (*adminv1.RevokeResponse, error) {
+	if c := r.directory.Current().Channel(a.Channel); c != nil {
+		owner, err := r.people.OwnerOn(tx, c)
+		if err == nil && owner.UserID == a.UserID {
+			err = people.UnsetOwner(tx, a.Channel)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	v := &revocation{
-		MessageRouter: r, tx: tx, person: *p, conversations: map[string]*journal.Conversation{}, sessions: map[int64]bool{},
+		MessageRouter: r, tx: tx, account: *a, conversations: map[string]*journal.Conversation{}, sessions: map[int64]bool{},
 		ended: &adminv1.RevokeResponse{},
-	}
-	if v.id, err = r.PersonID(tx, channel, user); err != nil {
-		return nil, err
 	}
 	for _, step := range []func() error{v.find, v.endQuestions, v.endWaiting, v.close} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	e, err := tx.Emit(contract.TopicPersonRevoked, "", v.event())
+	e, err := tx.Emit(contract.TopicPersonRevoked, "", v.event(removed))
 	v.ended.Event = e.GetId()
-	return v.ended, errors.Join(err, tx.KVDelete(contract.KernelSource, personKey(channel, user)))
+	for _, id := range slices.Sorted(maps.Keys(v.sessions)) {
+		if err == nil && removed {
+			err = r.sessions.Delete(tx, journal.SessionID(id))
+		}
+	}
+	return v.ended, err
 }
 
 type revocation struct {
 	*MessageRouter
 	tx            *bus.Tx
-	person        Person
-	id            string                           // the opaque one
+	account       people.Account
 	conversations map[string]*journal.Conversation // private ones, by handle
 	sessions      map[int64]bool                   // of these conversations, and those made within them
 	ended         *adminv1.RevokeResponse
@@ -71,13 +85,13 @@ func (v *revocation) find() error {
 	if err != nil {
 		return err
 	}
-	places := []string{v.person.Conversation, v.person.UserID}
+	places := []string{v.account.Conversation, v.account.UserID}
 	for _, s := range all {
 		c, err := v.tx.Conversation(s.Conversation)
 		if err != nil {
 			return err
 		}
-		if c != nil && !c.Group && c.Channel == v.person.Channel && slices.Contains(places, c.Address) {
+		if c != nil && !c.Group && c.Channel == v.account.Channel && slices.Contains(places, c.Address) {
 			v.conversations[c.Handle], v.sessions[s.ID] = c, true
 		}
 	}
@@ -111,7 +125,7 @@ func (v *revocation) endWaiting() error {
 			case strings.HasPrefix(s.Pattern, contract.TopicAgentInput) && !seen[d.Key]:
 				seen[d.Key] = true
 				err = v.endInputs(journal.ParseSessionID(d.Key))
-			case s.Pattern == contract.TopicChannelSend+v.person.Channel:
+			case s.Pattern == contract.TopicChannelSend+v.account.Channel:
 				err = v.endDelivery(d, v.unsent)
 			case strings.HasPrefix(s.Pattern, contract.TopicCommand):
 				err = v.endDelivery(d, v.caused)
@@ -151,7 +165,7 @@ func (v *revocation) endDelivery(d journal.Delivery, ends func(*busv1.Event) boo
 // unsent reports whether a text is for the person. A draft of theirs is still removed.
 func (v *revocation) unsent(e *busv1.Event) bool {
 	m := payloadOf[contract.ChannelSend](e)
-	private := m.Conversation == "" && m.Owner == v.person.UserID
+	private := m.Conversation == "" && m.Owner == v.account.UserID
 	for _, c := range v.conversations {
 		private = private || c.Address == m.Conversation
 	}
@@ -166,12 +180,12 @@ func (v *revocation) unsent(e *busv1.Event) bool {
 // answers in a conversation of theirs, or follows from a message that they wrote.
 func (v *revocation) caused(e *busv1.Event) bool {
 	in := session.InputOf(e)
-	if v.sessions[journal.ParseSessionID(e.GetKey())] || v.conversations[in.ReplyTo] != nil || in.Person == v.id {
+	if v.sessions[journal.ParseSessionID(e.GetKey())] || v.conversations[in.ReplyTo] != nil || in.Person == v.account.ID {
 		return true
 	}
 	root, err := v.tx.Event(journal.ParseEventID(e.GetCorrelationId()))
-	return err == nil && root.GetTopic() == contract.TopicUserMessage && root.GetSource() == v.person.Channel &&
-		payloadOf[contract.UserMessage](root).UserID == v.person.UserID
+	return err == nil && root.GetTopic() == contract.TopicUserMessage && root.GetSource() == v.account.Channel &&
+		payloadOf[contract.UserMessage](root).UserID == v.account.UserID
 }
 
 func payloadOf[T any](e *busv1.Event) (v T) {
@@ -197,7 +211,7 @@ func (v *revocation) close() error {
 		c := v.conversations[old]
 		c.Handle, c.Agent, c.Model = newHandle(), "", ""
 		c.Epoch++
-		if err := errors.Join(v.tx.PutConversation(c), save(v.tx, revokedKey(old), v.person)); err != nil {
+		if err := errors.Join(v.tx.PutConversation(c), save(v.tx, revokedKey(old), v.account)); err != nil {
 			return err
 		}
 	}
@@ -217,8 +231,8 @@ func (v *revocation) close() error {
 	return nil
 }
 
-func (v *revocation) event() contract.PersonRevoked {
-	e := contract.PersonRevoked{Person: v.id, Conversations: slices.Sorted(maps.Keys(v.conversations))}
+func (v *revocation) event(removed bool) contract.PersonRevoked {
+	e := contract.PersonRevoked{Person: v.account.ID, Removed: removed, Conversations: slices.Sorted(maps.Keys(v.conversations))}
 	for _, id := range slices.Sorted(maps.Keys(v.sessions)) {
 		e.Sessions = append(e.Sessions, journal.SessionID(id))
 	}

@@ -11,17 +11,18 @@
 package router
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/questions"
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
@@ -33,12 +34,25 @@ type MessageRouter struct {
 	sessions  *session.Store
 	questions *questions.Store
 	status    func(language string) string // the text of /status
-	salt      atomic.Value                 // see PersonID
+	people    *people.Store
 }
 
 // New returns a router; status writes the answer to /status.
 func New(d *directory.Directory, s *session.Store, status func(language string) string) *MessageRouter {
-	return &MessageRouter{directory: d, sessions: s, questions: &questions.Store{}, status: status}
+	return &MessageRouter{directory: d, sessions: s, questions: &questions.Store{}, people: &people.Store{}, status: status}
+}
+
+// Migrate stores what a store of an earlier version knows of people as this one does.
+func (r *MessageRouter) Migrate(ctx context.Context, b *bus.Bus) error {
+	old := false
+	err := b.View(ctx, func(j journal.Reader) (err error) {
+		old, err = people.Earlier(j)
+		return err
+	})
+	if err != nil || !old {
+		return err
+	}
+	return b.Do(func(tx *bus.Tx) error { return r.people.Migrate(tx) })
 }
 
 // Hooks are the hooks of the router and of the sessions.
@@ -143,7 +157,7 @@ func (r *MessageRouter) recipient(tx journal.Reader, c *directory.Channel) (*pla
 	if c == nil {
 		return nil, nil
 	}
-	o, err := ownerOn(tx, c)
+	o, err := r.people.OwnerOn(tx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
@@ -30,7 +31,7 @@ func (r *MessageRouter) send(tx *bus.Tx, to *place, m contract.ChannelSend, opti
 func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, options ...bus.Option,
 ) (seqs []int64, err error) {
 	m.Conversation, m.Thread, m.Anywhere = to.address, to.thread, m.Anywhere || to.anywhere
-	owner, err := ownerOn(tx, to.channel)
+	owner, err := r.people.OwnerOn(tx, to.channel)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (r *MessageRouter) marked(channel string, e *busv1.Event) *busv1.Event {
 
 // lane is the ordering key of sends to a place. The default recipient is one lane,
 // also if its first message, which makes its address known, comes between two sends.
-func (p *place) lane(owner Person) string {
+func (p *place) lane(owner people.Account) string {
 	if p.address == "" || p.address == owner.Conversation && p.thread == owner.Thread {
 		return defaultPlace
 	}
@@ -126,7 +127,7 @@ func (r *MessageRouter) resend(tx *bus.Tx, e *busv1.Event) (send func() error, e
 	if channel == nil || json.Unmarshal(e.GetPayload(), &m) != nil || m.Conversation != "" || m.Owner != "" {
 		return nil, nil //nolint:nilerr // other texts are resubmitted unchanged
 	}
-	owner, err := ownerOn(tx, channel)
+	owner, err := r.people.OwnerOn(tx, channel)
 	if err != nil || owner.UserID == "" {
 		return nil, err
 	}
@@ -228,7 +229,7 @@ func seeDead(dir *directory.Snapshot) string { return directory.Hint(" See %s.",
 // anothers reports whether a text was for the private conversation of a person other
 // than the channel's owner. That they cannot be reached says nothing of the channel.
 func (r *MessageRouter) anothers(tx *bus.Tx, channel *directory.Channel, m contract.ChannelSend) (bool, error) {
-	owner, err := ownerOn(tx, channel)
+	owner, err := r.people.OwnerOn(tx, channel)
 	to := place{address: m.Conversation, thread: m.Thread}
 	if err != nil || channel.Local || to.lane(owner) == defaultPlace || m.Conversation == owner.UserID {
 		return false, err
@@ -276,7 +277,7 @@ func (r *MessageRouter) tellUnreachable(
 	if err := save(tx, key, tx.Now); err != nil {
 		return err
 	}
-	person, err := load[Person](tx, personKey(channel.ID, m.Conversation))
+	person, err := r.people.Account(tx, channel.ID, m.Conversation)
 	if err != nil {
 		return err
 	}

@@ -30,26 +30,37 @@ func GroupOf(r journal.Reader, c *journal.Conversation) (*Group, error) {
 	return journal.Load[Group](r, contract.KernelSource, GroupKey(c.Channel, c.Address))
 }
 
-// Principal returns whose things a session may use. A session whose group is unknown
-// may use nothing.
-func Principal(r journal.Reader, s *journal.Session) (contract.Principal, error) {
+// Principal returns whose things a session may use for a person. A session whose group
+// is unknown may use nothing.
+func Principal(r journal.Reader, s *journal.Session, p contract.Principal) (contract.Principal, error) {
 	if !s.Group {
-		return contract.Principal{}, nil
+		return p, nil
 	}
-	confined := contract.Principal{Confined: true}
+	unknown := contract.Principal{Person: p.Person, Confined: true}
 	s, err := outermost(r, s)
 	if err != nil || s == nil {
-		return confined, err
+		return unknown, err
 	}
 	c, err := r.Conversation(s.Conversation)
 	if err != nil || c == nil {
-		return confined, err
+		return unknown, err
+	}
+	return PrincipalIn(r, c, p)
+}
+
+// PrincipalIn returns whose things may be used in a conversation for a person. In a
+// group that is no household group, what is set up is both the person's and the group's.
+func PrincipalIn(r journal.Reader, c *journal.Conversation, p contract.Principal) (contract.Principal, error) {
+	p.Conversation = c.Handle
+	if !c.Group {
+		return p, nil
 	}
 	g, err := GroupOf(r, c)
 	if err != nil || g == nil {
-		return confined, err
+		return contract.Principal{Person: p.Person, Conversation: c.Handle, Confined: true}, err
 	}
-	return contract.Principal{Conversation: c.Handle, Group: g.ID, Confined: !g.Household}, nil
+	p.Group, p.Confined, p.Own = g.ID, p.Confined || !g.Household, !g.Household
+	return p, nil
 }
 
 // maxNesting is how deep sessions may be made within others.

@@ -88,7 +88,7 @@ func withinOf(tx *bus.Tx, named string) (*journal.Session, error) {
 		if err != nil || s == nil {
 			return &journal.Session{}, err
 		}
-		if p, err := Principal(tx, s); p.Confined || err != nil {
+		if p, err := Principal(tx, s, contract.Principal{}); p.Confined || err != nil {
 			return s, err
 		}
 	}
@@ -123,6 +123,9 @@ func (st *Store) input(tx *bus.Tx, effect *busv1.Effect) (*busv1.EffectResult, e
 	}
 	payload := contract.AgentInput{Kind: in.GetKind(), Sender: in.GetSender(), Text: in.GetText(),
 		ReplyTo: in.GetReplyTo(), Thread: in.GetThread(), Person: in.GetPerson()}
+	if payload.Person == "" && tx.Lease != nil && tx.Lease.Session != 0 {
+		payload.Person = InputOf(tx.Lease.Event).Person
+	}
 	if len(in.GetMeta()) > 0 {
 		if err := json.Unmarshal(in.GetMeta(), &payload.Meta); err != nil {
 			return nil, fmt.Errorf("%w: the meta of an input is a JSON object: %w", contract.ErrInvalid, err)

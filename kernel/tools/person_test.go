@@ -21,7 +21,7 @@ func (w *world) pairs(c *kerneltest.Channel, id, name, language string) {
 	})
 	var code string
 	w.Read(func(r journal.Reader) error {
-		_, waiting, err := router.People(r, time.Now())
+		waiting, err := router.Waiting(r, time.Now())
 		for _, p := range waiting {
 			if p.UserID == id {
 				code = p.Code

@@ -15,6 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
@@ -139,6 +140,7 @@ type input struct {
 	contract.AgentInput
 	channel   string
 	principal contract.Principal
+	guest     bool // who may only chat
 }
 
 // describe fills in the caller of a tool: the session of the lane, and the sender
@@ -155,6 +157,11 @@ func readInput(j journal.Reader, l *bus.Lease, e *busv1.Event) (in input, err er
 	if err := json.Unmarshal(e.GetPayload(), &in.AgentInput); err != nil {
 		return in, fmt.Errorf("%w: read the input %s: %w", contract.ErrInvalid, e.GetId(), err)
 	}
+	person, err := people.Of(j, in.Person)
+	if err != nil {
+		return in, err
+	}
+	in.guest, in.principal = !person.May(people.RoleMember), person.Principal(in.Person)
 	if in.ReplyTo == "" || in.Group {
 		s, err := j.Session(l.Session)
 		if err != nil {
@@ -166,11 +173,10 @@ func readInput(j journal.Reader, l *bus.Lease, e *busv1.Event) (in input, err er
 		if in.ReplyTo == "" && s.OutboundKind == directory.OutboundConversation {
 			in.ReplyTo = s.OutboundTarget
 		}
-		if in.principal, err = session.Principal(j, s); err != nil {
+		if in.principal, err = session.Principal(j, s, in.principal); err != nil {
 			return in, err
 		}
 	}
-	in.principal.Person = in.Person
 	in.principal.Conversation = cmp.Or(in.principal.Conversation, in.ReplyTo)
 	if channel, isDefault := strings.CutPrefix(in.ReplyTo, "#"); isDefault {
 		in.channel = channel

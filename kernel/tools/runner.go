@@ -283,7 +283,11 @@ func (r *running) execute(ctx context.Context) (*extensionv1.CallResult, error) 
 // resolve returns the current tool of the call, or why it must not run.
 func (r *running) resolve(ctx context.Context) (dir *directory.Snapshot, t *directory.Tool, refusal string) {
 	dir, t, _ = r.awaitTool(ctx, r.call.Name)
-	return dir, t, refuse(dir, r.lease.Agent, t, r.call)
+	refusal = refuse(dir, r.lease.Agent, t, r.call)
+	if refusal == "" && r.in.guest && !t.Tool.GetReadOnly() {
+		refusal = fmt.Sprintf("This person is a guest, who may only chat: %s is not for guests. Tell them so.", t.Name)
+	}
+	return dir, t, refusal
 }
 
 // readInput reads the turn of the call and the input that it answers.

@@ -16,7 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/router"
+	"github.com/switchboard-run/switchboard/kernel/people"
 )
 
 // receiptWait is how long a send waits for the receipt of the platform.
@@ -122,7 +122,7 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 }
 
 // person returns the person of a name. In a group that others read, no names are given.
-func (r *running) person(ctx context.Context, name, channel string) (to *router.Person, refusal string) {
+func (r *running) person(ctx context.Context, name, channel string) (to *people.Account, refusal string) {
 	if r.in.principal.Confined {
 		return nil, "Others read this group, so no messages to people are sent from here"
 	}

@@ -1,0 +1,373 @@
+// Package people knows who may talk to the assistant. A person has accounts on channels:
+// pairing admits an account, and /link joins it to the person of another one, which can
+// be undone, because an account keeps its id and what was set up from it.
+//
+// All of it is in the kernel's key-value store, and changes in the commit that it
+// belongs to.
+package people
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+// Roles of people.
+const (
+	RoleOwner   = "owner"   // may also change what concerns everyone
+	RoleMember  = "member"  // uses what is the household's
+	RoleGuest   = "guest"   // may only chat: no tools with effects, nothing of the household's
+	RoleBlocked = "blocked" // is not answered
+)
+
+// Roles lists the roles, the highest one first.
+var Roles = []string{RoleOwner, RoleMember, RoleGuest, RoleBlocked}
+
+// Owner is the id of the person whose accounts are the owners of channels. It is also
+// the account of what the kernel does for no one else.
+const Owner = "owner"
+
+// Account is a user of a channel.
+type Account struct {
+	ID           string `json:"id"` // opaque; it never changes
+	Channel      string `json:"channel"`
+	UserID       string `json:"user_id"`
+	Name         string `json:"name,omitempty"`
+	Conversation string `json:"conversation,omitempty"` // the private one; of an owner: where notices go
+	Thread       string `json:"thread,omitempty"`
+	Language     string `json:"language,omitempty"`    // an IETF tag; empty: English
+	ApprovedAt   int64  `json:"approved_at,omitempty"` // Unix microseconds; 0: the configuration admits it
+	// Person is the id of the stored person. Empty: a member with this account alone, for
+	// whom nothing is set.
+	Person string `json:"person,omitempty"`
+}
+
+// Person is someone who talks to the assistant.
+type Person struct {
+	ID       string   `json:"id"` // that of the first account, or Owner
+	Name     string   `json:"name,omitempty"`
+	Role     string   `json:"role,omitempty"` // empty: a member
+	Accounts []string `json:"accounts,omitempty"`
+	Timezone string   `json:"timezone,omitempty"` // an IANA name; empty: the configured one
+	Quiet    string   `json:"quiet,omitempty"`    // HH:MM-HH:MM; empty: none
+	Home     string   `json:"home,omitempty"`     // the account that gets what names no conversation
+}
+
+// May reports whether the person's role is the given one or a higher one.
+func (p *Person) May(role string) bool {
+	return slices.Index(Roles, cmp.Or(p.Role, RoleMember)) <= slices.Index(Roles, role)
+}
+
+// Principal returns for whom something is done in a private conversation of an account.
+func (p *Person) Principal(account string) contract.Principal {
+	others := slices.DeleteFunc(slices.Clone(p.Accounts), func(id string) bool { return id == account })
+	if p.ID == Owner && account != Owner {
+		others = append(others, Owner)
+	}
+	return contract.Principal{
+		Person: cmp.Or(account, p.ID), Own: true, Accounts: others, Confined: !p.May(RoleMember),
+	}
+}
+
+func accountKey(id string) string    { return "account/" + id }
+func personKey(id string) string     { return "people/" + id }
+func ownerKey(channel string) string { return "owner/" + channel }
+func load[T any](r journal.Reader, key string) (*T, error) {
+	return journal.Load[T](r, contract.KernelSource, key)
+}
+
+func save(tx journal.Tx, key string, v any) error {
+	return journal.Save(tx, contract.KernelSource, key, v)
+}
+
+// Store finds the accounts of users. It is safe for concurrent use.
+type Store struct {
+	salt atomic.Value // of a string; see saltKey
+}
+
+// saltKey holds what keeps the ids of accounts from being computed from their users.
+const saltKey = "salt"
+
+// ID returns the opaque id of an account, which never changes.
+func (s *Store) ID(tx journal.Tx, channel, user string) (string, error) {
+	id, err := s.id(tx, channel, user)
+	if id != "" || err != nil {
+		return id, err
+	}
+	salt := rand.Text() // not cached: the commit may fail
+	return hash(salt, channel, user), save(tx, saltKey, salt)
+}
+
+// id is ID; empty: there are no accounts yet.
+func (s *Store) id(r journal.Reader, channel, user string) (string, error) {
+	salt, cached := s.salt.Load().(string)
+	if !cached {
+		stored, err := load[string](r, saltKey)
+		if stored == nil || err != nil {
+			return "", err
+		}
+		salt = *stored
+		s.salt.Store(salt)
+	}
+	return hash(salt, channel, user), nil
+}
+
+func hash(salt, channel, user string) string {
+	sum := sha256.Sum256([]byte(salt + channel + "\x00" + user))
+	return "p" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10]))
+}
+
+// Account returns the account of a user; nil: none is stored.
+func (s *Store) Account(r journal.Reader, channel, user string) (*Account, error) {
+	id, err := s.id(r, channel, user)
+	if id == "" || err != nil {
+		return nil, err
+	}
+	return ByID(r, id)
+}
+
+// ByID returns the account of an id; nil: none is stored.
+func ByID(r journal.Reader, id string) (*Account, error) { return load[Account](r, accountKey(id)) }
+
+// Put stores an account.
+func Put(tx journal.Tx, a *Account) error { return save(tx, accountKey(a.ID), a) }
+
+// Accounts returns all accounts, by their channels and users.
+func Accounts(r journal.Reader) ([]Account, error) {
+	all, err := journal.All[Account](r, contract.KernelSource, accountKey(""))
+	slices.SortFunc(all, func(a, b Account) int {
+		return cmp.Or(cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.UserID, b.UserID))
+	})
+	return all, err
+}
+
+// Of returns the person of an account, or the owner for an empty id. One of an account
+// that is not stored, because it was revoked, may only chat.
+func Of(r journal.Reader, account string) (*Person, error) {
+	if account == "" || account == Owner {
+		return owner(r)
+	}
+	a, err := ByID(r, account)
+	if err != nil {
+		return nil, err
+	}
+	if a == nil {
+		return &Person{ID: account, Role: RoleGuest, Accounts: []string{account}}, nil
+	}
+	return a.Of(r)
+}
+
+func owner(r journal.Reader) (*Person, error) {
+	p, err := load[Person](r, personKey(Owner))
+	if p == nil {
+		p = &Person{ID: Owner, Role: RoleOwner}
+	}
+	return p, err
+}
+
+// Of returns the person of the account.
+func (a *Account) Of(r journal.Reader) (p *Person, err error) {
+	switch a.Person {
+	case "":
+	case Owner:
+		return owner(r)
+	default:
+		p, err = load[Person](r, personKey(a.Person))
+	}
+	if p == nil {
+		p = &Person{ID: a.ID, Name: a.Name, Accounts: []string{a.ID}}
+	}
+	return p, err
+}
+
+// Known returns the person of an id: a stored one, or that of an account; nil: there is
+// none.
+func Known(r journal.Reader, id string) (*Person, error) {
+	if p, err := load[Person](r, personKey(id)); p != nil || err != nil {
+		return p, err
+	}
+	a, err := ByID(r, id)
+	if a == nil || err != nil || a.Person != "" {
+		return nil, err
+	}
+	return a.Of(r)
+}
+
+// All returns all people with their accounts, in the order of these.
+func All(r journal.Reader) (all []*Person, accounts map[string][]Account, err error) {
+	stored, err := Accounts(r)
+	accounts = map[string][]Account{}
+	for _, a := range stored {
+		p, errOf := a.Of(r)
+		if err = errors.Join(err, errOf); err != nil {
+			break
+		}
+		if accounts[p.ID] == nil {
+			all = append(all, p)
+		}
+		accounts[p.ID] = append(accounts[p.ID], a)
+	}
+	return all, accounts, err
+}
+
+// Change changes what is stored of a person, all of whose accounts then name it.
+func Change(tx journal.Tx, p *Person) error {
+	for _, id := range p.Accounts {
+		a, err := ByID(tx, id)
+		if err != nil {
+			return err
+		}
+		if a != nil && a.Person != p.ID {
+			a.Person = p.ID
+			if err := Put(tx, a); err != nil {
+				return err
+			}
+		}
+	}
+	return save(tx, personKey(p.ID), p)
+}
+
+// Join moves all accounts of a person to another one, whose role and settings hold.
+func Join(tx journal.Tx, from, to *Person) error {
+	to.Accounts = append(to.Accounts, from.Accounts...)
+	if err := tx.KVDelete(contract.KernelSource, personKey(from.ID)); err != nil {
+		return err
+	}
+	return Change(tx, to)
+}
+
+// Split makes an account of several a person of its own: a member.
+func Split(tx journal.Tx, a *Account) error {
+	p, err := a.Of(tx)
+	if err != nil {
+		return err
+	}
+	p.Accounts = slices.DeleteFunc(p.Accounts, func(id string) bool { return id == a.ID })
+	if p.Home == a.ID {
+		p.Home = ""
+	}
+	a.Person = ""
+	if err := Put(tx, a); err != nil {
+		return err
+	}
+	if p.ID != a.ID { // the others keep the id
+		return save(tx, personKey(p.ID), p)
+	}
+	if err := tx.KVDelete(contract.KernelSource, personKey(p.ID)); err != nil || len(p.Accounts) == 0 {
+		return err
+	}
+	p.ID = p.Accounts[0]
+	return Change(tx, p)
+}
+
+// Delete deletes an account.
+func Delete(tx journal.Tx, a *Account) error {
+	if err := Split(tx, a); err != nil {
+		return err
+	}
+	return tx.KVDelete(contract.KernelSource, accountKey(a.ID))
+}
+
+// Admitted reports whether an account may talk to the assistant: the configuration
+// admits its user, or the owner has approved it, and the person is not blocked.
+func Admitted(r journal.Reader, c *directory.Channel, user string, a *Account) (bool, error) {
+	if a != nil && a.Person != "" {
+		if p, err := a.Of(r); err != nil || p.Role == RoleBlocked {
+			return false, err
+		}
+	}
+	return a != nil && a.ApprovedAt != 0 || slices.Contains(c.AllowFrom, user) || slices.Contains(c.AllowFrom, "*"), nil
+}
+
+// OwnerOn returns the owner's account on a channel, with where notices go: that of the
+// first person approved there, or the first user that the configuration admits by name,
+// while they are admitted. Without one, the user is empty.
+func (s *Store) OwnerOn(r journal.Reader, c *directory.Channel) (Account, error) {
+	o, err := load[Account](r, ownerKey(c.ID))
+	if err != nil {
+		return Account{}, err
+	}
+	if o != nil {
+		if c.Local {
+			return *o, nil
+		}
+		a, err := s.Account(r, c.ID, o.UserID)
+		if err != nil {
+			return Account{}, err
+		}
+		if ok, err := Admitted(r, c, o.UserID, a); ok || err != nil {
+			return *o, err
+		}
+	}
+	for _, id := range c.AllowFrom {
+		if id != "*" {
+			return Account{Channel: c.ID, UserID: id}, nil
+		}
+	}
+	return Account{Channel: c.ID}, nil
+}
+
+// SetOwner makes an account that of the owner on its channel.
+func SetOwner(tx journal.Tx, a Account) error { return save(tx, ownerKey(a.Channel), a) }
+
+// UnsetOwner leaves a channel without an owner.
+func UnsetOwner(tx journal.Tx, channel string) error {
+	return tx.KVDelete(contract.KernelSource, ownerKey(channel))
+}
+
+// earlier is the prefix of the keys of accounts before they had persons.
+const earlier = "person/"
+
+// Earlier reports whether a store has accounts of an earlier version.
+func Earlier(r journal.Reader) (bool, error) {
+	found, err := r.KVScan(contract.KernelSource, earlier, "", 1)
+	return len(found) > 0, err
+}
+
+// Migrate stores the accounts of a home of an earlier version. The owners of its
+// channels become one person.
+func (s *Store) Migrate(tx journal.Tx) error {
+	type stored struct {
+		Account
+		Owner bool `json:"owner"`
+	}
+	all, err := journal.All[stored](tx, contract.KernelSource, earlier)
+	if err != nil {
+		return err
+	}
+	for _, old := range all {
+		if _, err = s.Meet(tx, old.Account, old.Owner); err == nil {
+			err = tx.KVDelete(contract.KernelSource, earlier+old.Channel+"/"+old.UserID)
+		}
+		if err != nil {
+			return fmt.Errorf("store the account %s of %s: %w", old.UserID, old.Channel, err)
+		}
+	}
+	return nil
+}
+
+// Meet stores an account that is not stored yet; owns makes it one of the owner's.
+func (s *Store) Meet(tx journal.Tx, a Account, owns bool) (_ *Account, err error) {
+	if a.ID, err = s.ID(tx, a.Channel, a.UserID); err != nil {
+		return nil, err
+	}
+	if err := Put(tx, &a); err != nil || !owns {
+		return &a, err
+	}
+	to, err := owner(tx)
+	if err != nil {
+		return nil, err
+	}
+	a.Person = Owner
+	return &a, Join(tx, &Person{ID: a.ID, Accounts: []string{a.ID}}, to)
+}

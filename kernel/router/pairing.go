@@ -1,0 +1,232 @@
+package router
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
+	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
+)
+
+// Limits of pairing. A code has 40 bits, so it can't be guessed within these limits,
+// and only the owner can approve it.
+const (
+	codeLife       = time.Hour
+	timesShown     = 3   // a code, to its person
+	pendingPerChan = 200 // for one channel
+	codeLength     = 8   // letters and digits of base32
+	// codeKept is how long no newer code replaces one: time to approve it.
+	codeKept    = 10 * time.Minute
+	longestName = 100 // characters of a stranger's name
+)
+
+// Pairing is a person whose code waits for approval.
+type Pairing struct {
+	people.Account
+	Code      string `json:"code"`
+	ExpiresAt int64  `json:"expires_at"` // Unix microseconds
+	Shown     int    `json:"shown"`      // how often the person got the code
+}
+
+func pairingKey(channel, user string) string { return "pairing/" + channel + "/" + user }
+
+func load[T any](tx journal.Reader, key string) (*T, error) {
+	return journal.Load[T](tx, contract.KernelSource, key)
+}
+
+func save(tx journal.Tx, key string, v any) error {
+	return journal.Save(tx, contract.KernelSource, key, v)
+}
+
+// account returns the account that a message comes from, which it stores the first time.
+func (r *MessageRouter) account(tx *bus.Tx, known *people.Account, m contract.UserMessage, channel string, owns bool,
+) (*people.Account, error) {
+	a := people.Account{Channel: channel, UserID: m.UserID}
+	if known != nil {
+		a = *known
+	}
+	a.Name, a.Language = cmp.Or(cut(m.UserName, longestName), a.Name), m.Language
+	if !m.Group {
+		a.Conversation, a.Thread = m.ConversationID, m.ThreadID
+	}
+	switch {
+	case known == nil:
+		return r.people.Meet(tx, a, owns)
+	case a == *known:
+		return known, nil
+	}
+	return &a, people.Put(tx, &a)
+}
+
+// noteOwner stores an owner's language and, of an owner whom the configuration admits
+// by name, the private conversation: notices go there. Whoever writes on a local channel
+// is the owner there.
+func noteOwner(tx *bus.Tx, o people.Account, c *directory.Channel, m contract.UserMessage) error {
+	if c.Local && o.Language != m.Language {
+		return people.SetOwner(tx, people.Account{Channel: c.ID, Language: m.Language})
+	}
+	if m.Group || o.UserID == "" || o.UserID != m.UserID || o.Conversation != "" && o.Language == m.Language {
+		return nil
+	}
+	if o.Language = m.Language; o.Conversation == "" {
+		o.Name, o.Conversation, o.Thread, o.ApprovedAt = m.UserName, m.ConversationID, m.ThreadID, tx.Now
+	}
+	return people.SetOwner(tx, o)
+}
+
+// greetStranger offers a pairing code in a private chat, within limits, and doesn't
+// answer otherwise. Of the message it keeps only who wrote it, and where.
+func (r *MessageRouter) greetStranger(
+	tx *bus.Tx, c *directory.Channel, m contract.UserMessage, blocked *people.Account,
+) error {
+	if blocked != nil || m.Group || m.UserID == "" || m.ConversationID == "" {
+		return nil
+	}
+	key := pairingKey(c.ID, m.UserID)
+	p, err := load[Pairing](tx, key)
+	if err != nil {
+		return err
+	}
+	if p == nil || p.ExpiresAt < tx.Now {
+		if room, err := makeRoom(tx, c.ID); err != nil || !room {
+			return err
+		}
+		p = &Pairing{Code: rand.Text()[:codeLength], ExpiresAt: tx.Now + codeLife.Microseconds()}
+	}
+	if p.Shown >= timesShown {
+		return nil
+	}
+	p.Shown++
+	p.Account = people.Account{
+		Channel: c.ID, UserID: m.UserID, Name: cut(m.UserName, longestName), Conversation: m.ConversationID,
+		Thread: m.ThreadID, Language: m.Language,
+	}
+	if err := save(tx, key, p); err != nil {
+		return err
+	}
+	text := words.Say(m.Language, "I don't know you yet. If this is your assistant, approve the code %s within an hour.",
+		p.Code)
+	if command := directory.Hint("%s", r.directory.Current().Program.Approve, p.Code); command != "" {
+		text = words.Say(m.Language, "I don't know you yet. If this is your assistant, run this command on its machine "+
+			"within an hour:\n\n%s", command)
+	}
+	to := &place{channel: c, address: m.ConversationID, thread: m.ThreadID, language: m.Language}
+	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: contract.SendReply})
+}
+
+// makeRoom deletes the expired codes of a channel and, if it has as many as it may, the
+// oldest one. It returns false while that is too new: a flood of strangers takes no
+// code away that its person is about to have approved.
+func makeRoom(tx *bus.Tx, channel string) (room bool, err error) {
+	known, err := journal.All[Pairing](tx, contract.KernelSource, pairingKey(channel, ""))
+	if err != nil {
+		return false, err
+	}
+	slices.SortFunc(known, func(a, b Pairing) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
+	for i, p := range known {
+		left := time.Duration(p.ExpiresAt-tx.Now) * time.Microsecond
+		if left >= 0 && len(known)-i < pendingPerChan {
+			break
+		}
+		if left > codeLife-codeKept {
+			return false, nil
+		}
+		if err := tx.KVDelete(contract.KernelSource, pairingKey(channel, p.UserID)); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// ClearPairings deletes the codes that wait for approval on a channel, or on all of
+// them without one, and returns their number.
+func ClearPairings(tx *bus.Tx, channel string) (cleared int, err error) {
+	waiting, err := Waiting(tx, time.UnixMicro(tx.Now))
+	for _, p := range waiting {
+		if channel == "" || channel == p.Channel {
+			cleared++
+			err = errors.Join(err, tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)))
+		}
+	}
+	return cleared, err
+}
+
+// Approve admits the account that got the code. The first one on a channel is the
+// owner's, unless the configuration admits a person there by name.
+func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*people.Account, error) {
+	waiting, err := Waiting(tx, time.UnixMicro(tx.Now))
+	if err != nil {
+		return nil, err
+	}
+	code = strings.ToUpper(strings.TrimSpace(code))
+	i := slices.IndexFunc(waiting, func(p Pairing) bool { return p.Code == code })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: the code %q is unknown or expired: codes are valid for an hour",
+			contract.ErrNotFound, code)
+	}
+	p := waiting[i]
+	c := r.directory.Current().Channel(p.Channel)
+	if c == nil {
+		return nil, fmt.Errorf("%w: the channel %q no longer exists", contract.ErrNotFound, p.Channel)
+	}
+	owner, err := r.people.OwnerOn(tx, c)
+	if err != nil {
+		return nil, err
+	}
+	p.ApprovedAt = tx.Now
+	owns := owner.UserID == "" || owner.UserID == p.UserID
+	if owns {
+		err = people.SetOwner(tx, p.Account)
+	}
+	a, errMet := r.people.Meet(tx, p.Account, owns)
+	greeting := contract.ChannelSend{
+		Text: words.Say(p.Language, "You are connected. Write to me whenever you like."), Kind: contract.SendReply,
+	}
+	return a, errors.Join(err, errMet, tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)),
+		r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread, language: p.Language}, greeting))
+}
+
+// PersonNamed returns the account of the person of a name that gets private messages: on
+// a channel or, without one, the one that the person prefers. The error says who there is.
+func (r *MessageRouter) PersonNamed(tx journal.Reader, name, channel string) (*people.Account, error) {
+	all, err := people.Accounts(tx)
+	var found []people.Account
+	var persons, known []string
+	for _, a := range all {
+		p, errOf := a.Of(tx)
+		err = errors.Join(err, errOf)
+		called := cmp.Or(p.Name, a.Name)
+		if c := r.directory.Current().Channel(a.Channel); c == nil || a.Conversation == "" || called == "" {
+			continue
+		}
+		known = append(known, fmt.Sprintf("%s (%s)", called, a.Channel))
+		first, _, _ := strings.Cut(called, " ")
+		if (strings.EqualFold(called, name) || strings.EqualFold(first, name)) && cmp.Or(channel, a.Channel) == a.Channel {
+			if i := slices.Index(persons, p.ID); i < 0 {
+				found, persons = append(found, a), append(persons, p.ID)
+			} else if p.Home == a.ID {
+				found[i] = a
+			}
+		}
+	}
+	if len(found) != 1 {
+		err = errors.Join(err, fmt.Errorf("%w: %d people are named %q; there are: %s", contract.ErrNotFound,
+			len(found), name, strings.Join(known, ", ")))
+	}
+	return &append(found, people.Account{})[0], err
+}
+
+// Waiting lists the codes that wait for approval.
+func Waiting(tx journal.Reader, now time.Time) ([]Pairing, error) {
+	all, err := journal.All[Pairing](tx, contract.KernelSource, "pairing/")
+	return slices.DeleteFunc(all, func(p Pairing) bool { return p.ExpiresAt < now.UnixMicro() }), err
+}
