@@ -85,7 +85,7 @@ func TestKernelTopics(t *testing.T) {
 		contract.TopicChannelSend + "x", contract.TopicCommand + "x", contract.TopicUserNotify, contract.TopicUserAsk,
 		contract.TopicAgentTask, contract.TopicAgentBackground, contract.TopicDeliveryDead,
 		contract.TopicExtension + "x", contract.TopicSchedulesDeclared, contract.TopicSessionIdle + "x",
-		contract.TopicModelUsage, contract.TopicPersonRevoked,
+		contract.TopicModelUsage, contract.TopicPersonRevoked, contract.TopicPersonChanged,
 		contract.TopicStopped,
 	}
 	if got := len(topic.KernelPatterns()); got != len(topics) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -31,7 +33,7 @@ func withPrincipals(w *kerneltest.World) principals {
 	w.Extension(bus.Actor{ID: "lab"})
 	w.Tool("lab", &extensionv1.Tool{Name: "whose", ReadOnly: true},
 		func(_ context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-			content, err := json.Marshal(contract.PrincipalOf(r.GetPrincipal()))
+			content, err := protojson.Marshal(r.GetPrincipal())
 			return &extensionv1.CallResult{Content: string(content)}, err
 		})
 	return p
@@ -47,12 +49,13 @@ func (p principals) in(user, group, thread, text string) *kerneltest.Turn {
 }
 
 // of returns whose things a turn may use.
-func (p principals) of(turn *kerneltest.Turn) (of contract.Principal) {
+func (p principals) of(turn *kerneltest.Turn) contract.Principal {
 	p.T.Helper()
-	if err := json.Unmarshal([]byte(turn.Uses("lab/whose", struct{}{}).GetContent()), &of); err != nil {
+	of := &extensionv1.Principal{}
+	if err := protojson.Unmarshal([]byte(turn.Uses("lab/whose", struct{}{}).GetContent()), of); err != nil {
 		p.T.Fatal(err)
 	}
-	return of
+	return contract.PrincipalOf(of)
 }
 
 func (p principals) group(address string) *session.Group {

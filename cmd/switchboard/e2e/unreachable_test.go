@@ -30,7 +30,7 @@ func TestPersonWhoBlocksTheBot(t *testing.T) {
 	w.eventually("his turn", func() bool { return w.model.Total() == 2 })
 	w.telegram.Block(boris)
 	close(gate)
-	contains(t, "what the owner is told", w.told(anna, 2).Text, "A message to another person on Telegram couldn't be delivered",
+	contains(t, "what the owner is told", w.told(anna, 2).Text, "A message to User on Telegram couldn't be delivered",
 		"blocked by the user")
 	w.settled()
 	w.telegram.Unblock(boris)
