@@ -18,33 +18,30 @@ type Principal struct {
 	Confined bool `json:"confined,omitempty"`
 	// Own: what is set up belongs to the person, not to the household.
 	Own bool `json:"own,omitempty"`
-	// Accounts are the ids of the person's other accounts. They are given with a call,
-	// and not stored: people link and unlink accounts.
+	// Accounts are those whose own things may be used and changed, too: the person's others.
+	// They are given with a call, and not stored: people link and unlink accounts.
 	Accounts []string `json:"-"`
 }
 
 // Sees reports whether a call for p may use and change what was set up by setBy: in a
-// group that is not the household's, what was set there; otherwise the person's own, and
-// the household's. The zero Principal is that of the owner's command line, which sees
-// everything.
+// group that is not the household's, what was set there; otherwise what is of the
+// Accounts, and the household's. The zero Principal is that of the owner's command line,
+// which sees everything.
 func (p Principal) Sees(setBy Principal) bool {
 	switch {
-	case p.Group != "" && p.Group == setBy.Group:
+	case p.isZero(), p.Group != "" && p.Group == setBy.Group:
 		return true
 	case p.Confined && p.Group != "":
 		return false
-	case p.Confined || setBy.Own:
-		return p.Own && p.Is(setBy.Person) || p.isZero()
+	case p.Confined, setBy.Own:
+		return setBy.Person != "" && p.Own && p.Person == setBy.Person || slices.Contains(p.Accounts, setBy.Person)
 	}
 	return true
 }
 
-// Is reports whether an id of an account is one of the person's.
-func (p Principal) Is(account string) bool {
-	return account != "" && (account == p.Person || slices.Contains(p.Accounts, account))
+func (p Principal) isZero() bool {
+	return p.Person == "" && p.Group == "" && !p.Confined && !p.Own && len(p.Accounts) == 0
 }
-
-func (p Principal) isZero() bool { return p.Person == "" && p.Group == "" && !p.Confined && !p.Own }
 
 // Proto returns p as a message of the contract.
 func (p Principal) Proto() *extensionv1.Principal {

@@ -31,14 +31,17 @@ func TestWhoSeesWhat(t *testing.T) {
 			"earlier", "household", "anna's", "anna's on Slack", "boris'", "anna's at work", "boris' at work",
 			"work's, earlier", "the guest's", "the guest's, once",
 		}},
-		{"anna", principal{Person: "anna", Accounts: []string{"anna2"}, Own: true}, []string{
+		{"anna", principal{Person: "anna", Accounts: []string{"anna", "anna2"}, Own: true}, []string{
 			"earlier", "household", "anna's", "anna's on Slack", "anna's at work", "work's, earlier", "the guest's, once",
 		}},
-		{"boris", principal{Person: "boris", Own: true}, []string{
+		{"boris", principal{Person: "boris", Accounts: []string{"boris"}, Own: true}, []string{
 			"earlier", "household", "boris'", "boris' at work", "work's, earlier", "the guest's, once",
 		}},
 		{"anna in the household group", principal{Person: "anna", Group: "home"}, []string{
 			"earlier", "household", "work's, earlier", "the guest's, once",
+		}},
+		{"anna, alone, in the household group", principal{Person: "anna", Group: "home", Accounts: []string{"anna"}}, []string{
+			"earlier", "household", "anna's", "anna's at work", "work's, earlier", "the guest's, once",
 		}},
 		{"anna at work", principal{Person: "anna", Group: "work", Confined: true, Own: true}, []string{
 			"anna's at work", "boris' at work", "work's, earlier",
@@ -47,7 +50,7 @@ func TestWhoSeesWhat(t *testing.T) {
 			"anna's at work", "boris' at work", "work's, earlier",
 		}},
 		{"a group that is gone", principal{Confined: true}, nil},
-		{"the guest", principal{Person: "guest", Confined: true, Own: true}, []string{"the guest's", "the guest's, once"}},
+		{"the guest", principal{Person: "guest", Accounts: []string{"guest"}, Confined: true, Own: true}, []string{"the guest's", "the guest's, once"}},
 	}
 	for _, test := range tests {
 		want := map[string]bool{}

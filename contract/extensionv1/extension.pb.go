@@ -1119,7 +1119,7 @@ type Principal struct {
 	// person's own.
 	Confined      bool     `protobuf:"varint,4,opt,name=confined,proto3" json:"confined,omitempty"`
 	Own           bool     `protobuf:"varint,5,opt,name=own,proto3" json:"own,omitempty"`          // what is set up belongs to the person, not to the household
-	Accounts      []string `protobuf:"bytes,6,rep,name=accounts,proto3" json:"accounts,omitempty"` // the person's other accounts; do not store them
+	Accounts      []string `protobuf:"bytes,6,rep,name=accounts,proto3" json:"accounts,omitempty"` // those whose own things may be used; do not store them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -18,7 +18,7 @@ var (
 	annaOnSlack = contract.Principal{Person: "anna2", Accounts: []string{"anna"}, Own: true}
 	boris       = contract.Principal{Person: "boris", Own: true}
 	guest       = contract.Principal{Person: "guest", Confined: true, Own: true}
-	atHome      = contract.Principal{Person: "anna", Accounts: []string{"anna2"}, Group: "home"}
+	atHome      = contract.Principal{Person: "anna", Group: "home"}
 	atWork      = contract.Principal{Person: "anna", Accounts: []string{"anna2"}, Group: "work", Confined: true, Own: true}
 	job         = contract.Principal{Person: "owner", Accounts: []string{"anna", "anna2"}, Own: true}
 )

@@ -70,13 +70,23 @@ func (p *Person) May(role string) bool {
 
 // Principal returns for whom something is done in a private conversation of an account.
 func (p *Person) Principal(account string) contract.Principal {
-	others := slices.DeleteFunc(slices.Clone(p.Accounts), func(id string) bool { return id == account })
-	if p.ID == Owner && account != Owner {
-		others = append(others, Owner)
+	of := contract.Principal{
+		Person: cmp.Or(account, p.ID), Own: true, Accounts: slices.Clone(p.Accounts), Confined: !p.May(RoleMember),
 	}
-	return contract.Principal{
-		Person: cmp.Or(account, p.ID), Own: true, Accounts: others, Confined: !p.May(RoleMember),
+	if p.ID == Owner {
+		of.Accounts = append(of.Accounts, Owner)
 	}
+	return of
+}
+
+// IsAlone reports whether all accounts are the owner's.
+func IsAlone(r journal.Reader) (bool, error) {
+	p, err := owner(r)
+	if err != nil {
+		return false, err
+	}
+	known, err := r.KVScan(contract.KernelSource, accountKey(""), "", len(p.Accounts)+1)
+	return len(known) <= len(p.Accounts), err
 }
 
 func accountKey(id string) string    { return "account/" + id }

@@ -30,7 +30,7 @@ func TestCommandOfAnExtensionIsAnsweredWhileATurnRuns(t *testing.T) {
 			Name: "shout", Text: "volume=11 to be\nheard", Session: journal.SessionID(session.ID), Agent: "orchestrator", ReplyTo: handle,
 			Channel: "telegram", Sender: "anna", Memory: []string{"personal"}, MessageID: message,
 			Principal: contract.Principal{Person: running.Input.Person, Conversation: handle, Own: true},
-			Accounts:  []string{people.Owner},
+			Accounts:  []string{running.Input.Person, people.Owner},
 		}); !reflect.DeepEqual(given, want) || handle == "" || running.Input.Person == "" {
 			t.Errorf("the command is\n%+v, want\n%+v", given, want)
 		}

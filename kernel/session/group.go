@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 )
 
 // Group is a group of people on a channel, whose members read its conversations.
@@ -49,7 +50,8 @@ func Principal(r journal.Reader, s *journal.Session, p contract.Principal) (cont
 }
 
 // PrincipalIn returns whose things may be used in a conversation for a person. In a
-// group that is no household group, what is set up is both the person's and the group's.
+// group that is no household group, what is set up is both the person's and the group's. A
+// household group uses no one's own things, unless there is only one person.
 func PrincipalIn(r journal.Reader, c *journal.Conversation, p contract.Principal) (contract.Principal, error) {
 	p.Conversation = c.Handle
 	if !c.Group {
@@ -60,6 +62,9 @@ func PrincipalIn(r journal.Reader, c *journal.Conversation, p contract.Principal
 		return contract.Principal{Person: p.Person, Conversation: c.Handle, Confined: true}, err
 	}
 	p.Group, p.Confined, p.Own = g.ID, p.Confined || !g.Household, !g.Household
+	if alone, err := people.IsAlone(r); !alone || p.Confined || err != nil {
+		p.Accounts = nil
+	}
 	return p, nil
 }
 

@@ -13,7 +13,8 @@ import (
 )
 
 // CallOption changes the context of a tool call that the extension is told: the
-// agent, its scopes of memory, the place that it answers.
+// agent, its scopes of memory, the place that it answers, its principal. Without one the
+// call of an agent sees everything, as the owner's command line does.
 type CallOption func(*extensionv1.CallRequest)
 
 // Call has an agent call a tool of the extension. Arguments are encoded as JSON

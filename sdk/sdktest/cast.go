@@ -443,8 +443,12 @@ func (c *cast) release(t *turn) {
 	c.free = append(c.free, t)
 }
 
-// refine changes the context of a call as its options say.
+// refine changes the context of a call as its options say. Without them the call of an
+// agent sees everything, as the owner's command line does.
 func (c *cast) refine(r *extensionv1.CallRequest) {
+	if r.GetCommand() == "" {
+		r.Principal = &extensionv1.Principal{Conversation: r.GetPrincipal().GetConversation()}
+	}
 	c.mu.Lock()
 	options := c.refining[r.GetCallId()]
 	if r.GetCommand() != "" {

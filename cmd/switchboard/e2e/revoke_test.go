@@ -77,7 +77,7 @@ func revokesWithCrash(t *testing.T, crash string) {
 			t.Fatalf("revoking ends with %d", code)
 		}
 		contains(t, "the output", out, "1002 is no longer approved on telegram_channel.",
-			"Ended: 2 answers, 1 reminder, 2 tasks.", "- reminder r1 “pills”", "- task first", "- task second")
+			"Ended: 2 answers, 1 reminder, 2 tasks.", "- reminder r1", "- task t")
 	}
 	close(gate)
 	w.told(anna, 3)
