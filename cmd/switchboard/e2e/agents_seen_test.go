@@ -104,13 +104,17 @@ func TestWhatAgentsDoTogetherIsSeen(t *testing.T) {
 		}
 	}
 
-	places := map[string]bool{}
+	places, sides := map[string]bool{}, 0
 	for _, s := range list[[]struct{ ID, Name, Key string }](w, "sessions", "list") {
 		name, _, _ := strings.Cut(s.Name, " of ")
 		places[name] = true
-		if shown := w.must("sessions", "show", s.ID); strings.HasPrefix(s.Key, "link:") {
+		if shown := w.must("sessions", "show", s.ID); strings.HasPrefix(s.Key, "link:") && !strings.Contains(shown, ", 0 rows") {
+			sides++
 			contains(t, s.Name, shown, "Find a title.", "nebula")
 		}
+	}
+	if sides != 2 {
+		t.Errorf("%d sides of the link have an exchange", sides)
 	}
 	for _, name := range []string{"task research for main", "task measure for research", "link orchestrator → lead",
 		"link lead → orchestrator"} {
