@@ -251,7 +251,8 @@ func commandReceiveFrom(s *stage, c chatPlace, play string) {
 	s.knows(c, play, "Done by w.", "Done by v.")
 }
 
-// Inboxes of other conversations are listed on request, and nothing is taken from them.
+// Inboxes of a person's other conversations are listed on request, and nothing is taken
+// from them.
 func commandAll(s *stage, c chatPlace, play string) {
 	name := "of_" + c.name
 	s.gives(c, "/push name="+name+" Do play="+play, "Queued as "+name)
@@ -261,8 +262,16 @@ func commandAll(s *stage, c chatPlace, play string) {
 	for _, other := range []chatPlace{s.terminal(), s.private(int64(6201 + len(play)))} {
 		s.gives(other, "/queue", "The queue is empty")
 		s.gives(other, "/inbox", "The inbox is empty")
-		s.gives(other, "/queue all", "Queued:\n- ", name+"_2 in s", "Finished:\n- ", name+" in s")
-		s.gives(other, "/inbox all", "result from "+name+" in s")
+		if c.name == "terminal" && other.name == "terminal" { // the same person
+			s.gives(other, "/queue all", "Queued:\n- ", name+"_2 in s", "Finished:\n- ", name+" in s")
+			s.gives(other, "/inbox all", "result from "+name+" in s")
+		} else {
+			s.gives(other, "/queue all")
+			s.gives(other, "/inbox all")
+			if told := strings.Join(other.texts(), "\n"); strings.Contains(told, name) {
+				s.t.Errorf("another person is told of it: %s", told)
+			}
+		}
 		s.gives(other, "/check", "Nothing has arrived")
 		s.gives(other, "/check from="+name, "no task")
 		s.gives(other, "/task_cancel "+name+"_2", "no task")
