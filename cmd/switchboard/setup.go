@@ -36,9 +36,9 @@ func newSetupCommand() *cobra.Command {
 	var f setupFlags
 	c := &cobra.Command{
 		Use: "setup", Short: "Connect a language model and Telegram, and set the time zone", Args: cobra.NoArgs,
-		Long: "Asks which model answers, for a Telegram bot, and for your time zone. It tries each answer before it\n" +
-			"writes config.yaml and secrets.env, and keeps what is in them. Enter skips a step, and you can run it\n" +
-			"again at any time, also while Switchboard runs.\n\n" +
+		Long: "Asks which model answers, for a Telegram bot (Enter there: for Discord or Slack), and for your time\n" +
+			"zone. It tries each answer before it writes config.yaml and secrets.env, and keeps what is in them.\n" +
+			"Enter skips a step, and you can run it again at any time, also while Switchboard runs.\n\n" +
 			"Scripts answer with flags, and with --yes nothing is asked. Secrets come from a file, from standard input\n" +
 			"(-), or from the environment, never from an argument, which other users of the machine can read.",
 		Example: "  switchboard setup\n" +
@@ -108,6 +108,8 @@ type setup struct {
 	bot      string   // user name of the bot that was set
 	listed   bool     // the providers were shown
 	failed   bool     // a step that a flag asked for
+	// offerOthers asks for channels besides Telegram.
+	offerOthers bool
 }
 
 func newSetup(c *cobra.Command, f setupFlags) (*setup, error) {
@@ -153,7 +155,7 @@ func (s *setup) run(ctx context.Context) error {
 		s.p.faint("Enter takes what is in [brackets] or skips the step; Ctrl-C ends, and keeps what was saved.")
 	}
 	for _, step := range []func(context.Context) error{
-		s.setModel, s.setTelegram, s.setDiscord, s.setSlack, s.setTimezone,
+		s.setModel, s.setTelegram, s.setDiscord, s.setSlack, s.setOthers, s.setTimezone,
 	} {
 		if err := step(ctx); err != nil {
 			return err

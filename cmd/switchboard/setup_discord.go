@@ -9,7 +9,7 @@ import (
 	"github.com/switchboard-run/switchboard/home/config"
 )
 
-// setDiscord is the step of the Discord bot. Only flags name its token.
+// setDiscord connects the Discord bot whose token flags name.
 func (s *setup) setDiscord(ctx context.Context) error {
 	token, ok, err := s.given(s.discordEnv, s.discordFile)
 	if err == nil && ok {

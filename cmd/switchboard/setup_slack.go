@@ -10,7 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/home/config"
 )
 
-// setSlack is the step of the Slack app. Only flags name its tokens.
+// setSlack connects the Slack app whose tokens flags name.
 func (s *setup) setSlack(ctx context.Context) error {
 	bot, hasBot, err := s.given(s.slackBotEnv, s.slackBotFile)
 	app, hasApp := "", false

@@ -23,6 +23,7 @@ func (s *setup) setTelegram(ctx context.Context) error {
 	for first := true; ; first = false {
 		token, err := s.token(ctx, first)
 		if err == nil && token == "" {
+			s.offerOthers = s.ask != nil
 			return nil
 		}
 		if err == nil {
@@ -48,19 +49,23 @@ func (s *setup) token(ctx context.Context, explain bool) (string, error) {
 	if explain {
 		s.p.line("\nTelegram: talk to @BotFather there, send /newbot, and copy the token of the bot.")
 	}
-	known, _ := s.secrets.Lookup(tokenName)
-	question := "Token (not shown; Enter skips):"
-	if known != "" {
-		question = "Token (not shown; Enter keeps the one that is set):"
+	return s.typed(ctx, "Token", tokenName)
+}
+
+// typed asks for a token that is stored under a name; empty: the step is skipped.
+func (s *setup) typed(ctx context.Context, what, name string) (string, error) {
+	enter := "Enter skips"
+	if known, _ := s.secrets.Lookup(name); known != "" {
+		enter = "Enter keeps the one that is set"
 	}
-	typed, err := s.ask.secret(ctx, question)
-	if err != nil || typed == "" {
+	token, err := s.ask.secret(ctx, what+" (not shown; "+enter+"):")
+	if err != nil || token == "" {
 		return "", err
 	}
-	if typed, err = oneWord(typed); err != nil {
+	if token, err = oneWord(token); err != nil {
 		return "", fmt.Errorf("the token can't be used: %w", err)
 	}
-	return typed, nil
+	return token, nil
 }
 
 func (s *setup) connectTelegram(ctx context.Context, token string) error {

@@ -14,7 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/switchboard-run/switchboard/extensions/anthropic/anthropictest"
+	"github.com/switchboard-run/switchboard/extensions/discordchannel/discordtest"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/extensions/slackchannel/slacktest"
 )
 
 // newcomer is a home that nothing is set up in, beside servers for a model and for
@@ -247,12 +249,80 @@ func TestSetupAsksAgain(t *testing.T) {
 	d.types("")
 	d.hears("Token (not shown; Enter skips):")
 	d.types("")
+	d.hears("Another channel, discord or slack (Enter skips):")
+	d.types("")
 	d.hears("Time zone: [Asia/Tokyo]")
 	if _, err := d.tty.WriteString("\x04"); err != nil { // Ctrl-D
 		t.Fatal(err)
 	}
 	d.hears("Setup ended. Nothing was changed.")
 	d.ends(1)
+}
+
+// Who skips Telegram is asked for Discord and Slack. What does not work is asked again, and
+// a running kernel takes the rest.
+func TestSetupOfOtherChannels(t *testing.T) {
+	t.Parallel()
+	w := newcomer(t)
+	discord, slack := discordtest.Start(t), slacktest.Start(t)
+	w.env["DISCORD_API_URL"], w.env["SLACK_API_URL"] = discord.URL(), slack.URL()
+	w.start()
+	d := w.dialog("setup")
+	d.hears("Number (")
+	d.types("")
+	d.hears("Token (not shown; Enter skips):")
+	d.types("")
+	another := "Another channel, discord or slack (Enter skips):"
+	d.hears(another)
+	d.types("telegraph")
+	d.hears("✗ \"telegraph\" isn't one of them: type discord or slack")
+	d.hears(another)
+	d.types("Discord")
+	for _, token := range []string{"a.b.wrong", discord.Token()} {
+		d.hears("Token (not shown; Enter skips):")
+		d.hidden()
+		d.pastes(token)
+	}
+	d.hears("✓ The Discord bot is @")
+	d.hears(another)
+	d.types("slack")
+	for _, app := range []string{"xapp-1-unknown", slack.AppToken()} {
+		d.hears("Bot token, xoxb-... (not shown; Enter skips):")
+		d.hidden()
+		d.pastes(slack.BotToken())
+		d.hears("App-level token, xapp-... (not shown; Enter skips):")
+		d.hidden()
+		d.pastes(app)
+	}
+	d.hears("✓ The Slack app is @switchboard in Test team.")
+	d.hears(another)
+	d.types("")
+	d.hears("Time zone:")
+	d.types("")
+	d.hears("✓ The running kernel uses it: Discord, Slack.")
+	d.ends(0)
+	w.channelIs("discord_channel", "ready")
+	w.channelIs("slack_channel", "ready")
+	for _, secret := range []string{discord.Token(), slack.BotToken(), slack.AppToken()} {
+		if strings.Contains(d.out.String(), secret) || strings.Contains(w.text("config.yaml"), secret) {
+			t.Errorf("%q is shown, or in config.yaml", secret)
+		}
+	}
+	d = w.dialog("setup") // again: what is set is kept
+	d.hears("Number (")
+	d.types("")
+	d.hears("Token (not shown; Enter skips):")
+	d.types("")
+	d.hears(another)
+	d.types("slack")
+	d.hears("Bot token, xoxb-... (not shown; Enter keeps the one that is set):")
+	d.types("")
+	d.hears(another)
+	d.types("")
+	d.hears("Time zone:")
+	d.types("")
+	d.hears("Nothing was changed.")
+	d.ends(0)
 }
 
 func TestSetupForScripts(t *testing.T) {
