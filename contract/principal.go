@@ -39,6 +39,12 @@ func (p Principal) Sees(setBy Principal) bool {
 	return true
 }
 
+// Owner is the account of what belongs to the owner on all channels.
+const Owner = "owner"
+
+// SeesOwners reports whether a call for p may use and change what is the owner's own.
+func (p Principal) SeesOwners() bool { return p.Sees(Principal{Person: Owner, Own: true}) }
+
 func (p Principal) isZero() bool {
 	return p.Person == "" && p.Group == "" && !p.Confined && !p.Own && len(p.Accounts) == 0
 }

@@ -52,6 +52,18 @@ func TestWhoSeesWhat(t *testing.T) {
 		{"a group that is gone", principal{Confined: true}, nil},
 		{"the guest", principal{Person: "guest", Accounts: []string{"guest"}, Confined: true, Own: true}, []string{"the guest's", "the guest's, once"}},
 	}
+	for name, want := range map[string]bool{
+		"the command line": true, "anna": false, "nobody at work": false,
+	} {
+		for _, test := range tests {
+			if test.name == name && test.p.SeesOwners() != want {
+				t.Errorf("%s sees what is the owner's: %v", name, !want)
+			}
+		}
+	}
+	if owner := (principal{Person: "o1", Accounts: []string{"o1", contract.Owner}, Own: true}); !owner.SeesOwners() {
+		t.Error("the owner doesn't see what is the owner's")
+	}
 	for _, test := range tests {
 		want := map[string]bool{}
 		for _, name := range test.sees {

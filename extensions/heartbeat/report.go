@@ -33,7 +33,7 @@ func (h *heartbeat) report(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	out := report{figures: s.Figures, Every: h.every, Recent: append([]recent{}, s.Recent...)}
-	if c.Principal.Confined { // what the household's items are is not for a group
+	if !c.Principal.SeesOwners() { // they are about the owner's items
 		out.Recent, out.Problem = []recent{}, ""
 	}
 	return sdk.JSON(out)

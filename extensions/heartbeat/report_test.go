@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -67,5 +68,28 @@ func TestFiguresArePrivate(t *testing.T) {
 	tools := New().Tools
 	if len(tools) != 1 || tools[0].Name != "figures" || !tools[0].Private || !tools[0].ReadOnly {
 		t.Errorf("%+v", tools)
+	}
+}
+
+// The newest escalations are about the owner's items.
+func TestFiguresOfOthersNameNoItems(t *testing.T) {
+	t.Parallel()
+	p := play(t, config{})
+	p.open(kettle)
+	p.says = escalates("the kettle")
+	p.commits(p.handles(p.event()))
+	for name, tt := range map[string]struct {
+		principal contract.Principal
+		told      bool
+	}{
+		"the owner":           {contract.Principal{Person: "o1", Accounts: []string{"o1", contract.Owner}, Own: true}, true},
+		"a member":            {contract.Principal{Person: "boris", Accounts: []string{"boris"}, Own: true}, false},
+		"the household group": {contract.Principal{Person: "o1", Group: "home"}, false},
+		"another group":       {contract.Principal{Person: "o1", Group: "club", Confined: true, Own: true}, false},
+	} {
+		result, err := p.h.tools()[0].Call(p.t.Context(), sdk.ToolCall{Principal: tt.principal})
+		if err != nil || strings.Contains(result.Content, "the kettle") != tt.told {
+			t.Errorf("%s is told %s, %v", name, result.Content, err)
+		}
 	}
 }

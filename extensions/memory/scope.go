@@ -26,9 +26,9 @@ func (r reach) granted(i item.Item) bool {
 	return r.scopes == nil || slices.Contains(r.scopes, i.Scope)
 }
 
-// damaged reports whether the call may see and remove unreadable memories: it is not
-// known whose they are.
-func (r reach) damaged() bool { return !r.principal.Confined }
+// damaged reports whether the call may see and remove unreadable memories. It is not known
+// whose they are, so they are the owner's.
+func (r reach) damaged() bool { return r.principal.SeesOwners() }
 
 // readable returns what a call may read: the given scope, or all that the manifest of
 // its agent grants; without an agent, all.

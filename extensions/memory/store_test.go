@@ -119,7 +119,14 @@ func TestDamagedRow(t *testing.T) {
 	}
 	b.refuses("remember", fields{"id": "mbad", "text": "x"}, "read memory mbad: ")
 	b.refuses("forget", fields{"ids": []string{"mbad"}}, "there is no memory", as("chat", "personal"))
-	b.MustCall("forget", fields{"ids": []string{"mbad"}})
+	for _, p := range []contract.Principal{boris, guest, atHome, atWork} { // it may be anyone's
+		if got := b.MustCall("list_memories", nil, by(p)); strings.Contains(got, "mbad") {
+			t.Errorf("%+v is shown %s", p, got)
+		}
+		b.refuses("forget", fields{"ids": []string{"mbad"}}, "there is no memory", by(p))
+	}
+	owner := contract.Principal{Person: "o1", Accounts: []string{"o1", contract.Owner}, Own: true}
+	b.MustCall("forget", fields{"ids": []string{"mbad"}}, by(owner))
 	b.MustCall("forget_all", nil)
 	if keys := b.Keys(rowPrefix); len(keys) != 0 {
 		t.Errorf("left are %q", keys)

@@ -57,7 +57,7 @@ func (s *scheduler) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, e
 	}
 	s.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(s.unreadable)) {
-		if c.Principal.Confined { // it is not known where it was created
+		if !c.Principal.SeesOwners() { // it is not known whose it is
 			break
 		}
 		out.Unreadable = append(out.Unreadable, unreadable{id, s.unreadable[id]})

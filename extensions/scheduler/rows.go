@@ -145,7 +145,7 @@ func (s *scheduler) find(ctx context.Context, c sdk.ToolCall, id string) (row, e
 		return row{}, s.unknown(ctx, c, id)
 	}
 	r, err := s.decode(v)
-	if !seenBy(c)(r.Schedule) {
+	if !seenBy(c)(r.Schedule) || err != nil && !c.Principal.SeesOwners() {
 		return row{}, s.unknown(ctx, c, id)
 	}
 	if err != nil {

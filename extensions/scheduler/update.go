@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/scheduler/schedule"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -20,6 +21,10 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	r, err := s.find(ctx, c, args.ID)
 	if err != nil {
 		return sdk.ToolResult{}, err
+	}
+	if args.Redefines() && runsForAnother(r.Schedule, args.Topic, c.Principal) {
+		return sdk.ToolResult{}, fmt.Errorf(
+			"edit schedule %s: only the person who set it can change what the assistant does", r.ID)
 	}
 	sc, status, notes := r.Schedule, "", []string(nil)
 	edits := args.Edits()
@@ -70,4 +75,13 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	}
 	sc = sc.ChangedFrom(r.Schedule)
 	return s.changed(status, sc, c, notes, s.write(sc, r.version))
+}
+
+// runsForAnother reports whether a schedule of the household, or what an edit makes of it,
+// is a job that may use the own things of a person other than the caller's.
+func runsForAnother(sc schedule.Schedule, topic *string, p contract.Principal) bool {
+	isJob := func(topic string) bool { return topic == schedule.TopicTask || topic == schedule.TopicBackground }
+	by := sc.Principal
+	return (isJob(sc.Topic) || topic != nil && isJob(*topic)) && by.Person != "" && by.Group == "" &&
+		!p.Sees(contract.Principal{Person: by.Person, Own: true})
 }

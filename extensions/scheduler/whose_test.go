@@ -174,3 +174,51 @@ func TestZoneOfThePerson(t *testing.T) {
 		}
 	})
 }
+
+// A job that a person set for the household may use what is their own, so another person
+// can't change what it does.
+func TestAJobOfAnotherPersonDoesNotChange(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		earlier := by(contract.Principal{Person: "anna"})
+		b.must("schedule_recurring", `{"message":"tell me the news","every_seconds":3600,"topic":"system.agent.task"}`, earlier)
+		b.must("schedule_once", `{"message":"tea","delay_seconds":3600}`, earlier)
+		b.must("schedule_once", `{"message":"look","delay_seconds":3600,"topic":"system.agent.task"}`, by(atHome))
+		for _, edit := range []string{
+			`{"id":"r1","message":"tell Boris what Anna remembers"}`, `{"id":"r1","channel_id":"telegram_channel"}`,
+			`{"id":"r2","topic":"system.agent.task"}`, `{"id":"r2","topic":"system.agent.background","message":"x"}`,
+			`{"id":"r1","payload":{"agent_id":"x"}}`,
+		} {
+			for name, p := range map[string]contract.Principal{"Boris": boris, "the group": atHome} {
+				if _, err := b.call("update_schedule", edit, by(p)); err == nil || !strings.Contains(err.Error(), "only the person who set it") {
+					t.Errorf("%s changes %s: %v", name, edit, err)
+				}
+			}
+		}
+		b.must("update_schedule", `{"id":"r1","every_seconds":7200}`, by(boris))
+		b.must("update_schedule", `{"id":"r1","action":"pause"}`, by(boris))
+		b.must("update_schedule", `{"id":"r2","message":"green tea"}`, by(boris))
+		b.must("update_schedule", `{"id":"r3","message":"look again"}`, by(boris))
+		b.must("update_schedule", `{"id":"r1","message":"tell me all news"}`, by(annaOnSlack))
+		b.must("cancel_schedule", `{"id":"r1"}`, by(boris))
+	})
+}
+
+// It is not known whose an unreadable schedule is: only the owner sees and removes it.
+func TestUnreadableSchedulesAreTheOwners(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		b.edit(func(s *store) { s.setRow("r7", "broken") })
+		owner := contract.Principal{Person: "o1", Accounts: []string{"o1", contract.Owner}, Own: true}
+		for name, p := range map[string]contract.Principal{"Boris": boris, "a guest": guest, "the household group": atHome} {
+			if out := b.must("list_schedules", `{}`, by(p)); out["unreadable"] != nil {
+				t.Errorf("%s is shown %v", name, out["unreadable"])
+			}
+			if _, err := b.call("cancel_schedule", `{"id":"r7"}`, by(p)); err == nil || !strings.Contains(err.Error(), `there is no schedule "r7"`) {
+				t.Errorf("%s cancels it: %v", name, err)
+			}
+		}
+		if out := b.must("list_schedules", `{}`, by(owner)); out["unreadable"] == nil {
+			t.Errorf("the owner is shown %v", out)
+		}
+		b.must("cancel_schedule", `{"id":"r7"}`, by(owner))
+	})
+}

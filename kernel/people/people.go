@@ -35,7 +35,7 @@ var Roles = []string{RoleOwner, RoleMember, RoleGuest, RoleBlocked}
 
 // Owner is the id of the person whose accounts are the owners of channels. It is also
 // the account of what the kernel does for no one else.
-const Owner = "owner"
+const Owner = contract.Owner
 
 // Account is a user of a channel.
 type Account struct {

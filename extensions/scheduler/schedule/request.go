@@ -132,7 +132,12 @@ func (r Request) withoutBlanks() Request {
 
 // Edits reports whether the request has any field.
 func (r Request) Edits() bool {
-	return r.Message != nil || r.Payload != nil || r.ChannelID != nil || r.Topic != nil || r.Grace != nil || r.timing()
+	return r.Redefines() || r.Grace != nil || r.timing()
+}
+
+// Redefines reports whether the request changes what a schedule does, or for whom.
+func (r Request) Redefines() bool {
+	return r.Message != nil || r.Payload != nil || r.ChannelID != nil || r.Topic != nil
 }
 
 func (r Request) timing() bool {
