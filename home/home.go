@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,7 +31,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/store/blobfiles"
 	"github.com/switchboard-run/switchboard/store/sqlite"
@@ -152,8 +152,8 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 }
 
 // guard checks limits, and now and then ends what running processes have left behind.
-func guard(processes *orphans.Processes) sandbox.Guard {
-	return func(pid int, l sandbox.Limits, disk bool) error {
+func guard(processes *orphans.Processes) supervisor.Guard {
+	return func(pid int, l supervisor.Limits, disk bool) error {
 		err := limits.Guard(pid, l, disk)
 		if err == nil && disk && pid != 0 {
 			processes.Sweep(0)

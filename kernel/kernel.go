@@ -46,7 +46,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/models"
 	"github.com/switchboard-run/switchboard/kernel/router"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/session"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/kernel/tools"
@@ -72,7 +71,7 @@ type Options struct {
 	Changed func(supervisor.Status)
 	// Guard looks at what extensions use of memory, processes and disk; nil: there
 	// are no limits.
-	Guard sandbox.Guard
+	Guard supervisor.Guard
 	Admin AdminOptions
 }
 

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 )
 

@@ -9,20 +9,19 @@ package limits
 import (
 	"errors"
 	"fmt"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"io/fs"
 	"math"
 	"path/filepath"
 	"syscall"
-
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // threadsEach is the number of threads allowed per allowed process: threads count
 // against the limits of the user and of the system.
 const threadsEach = 64
 
-// Guard implements sandbox.Guard.
-func Guard(pid int, l sandbox.Limits, disk bool) error {
+// Guard implements supervisor.Guard.
+func Guard(pid int, l supervisor.Limits, disk bool) error {
 	if pid != 0 {
 		if err := checkUsage(pid, l); err != nil {
 			return err
@@ -40,7 +39,7 @@ func Guard(pid int, l sandbox.Limits, disk bool) error {
 		if r.Dir != "" && r.Bytes > 0 && onDisk(r.Dir, r.Bytes) > r.Bytes {
 			return fmt.Errorf("%w: the data directory of %s is larger than the %d MiB that run.disk allows: "+
 				"delete files in %s, or raise run.disk in its manifest",
-				sandbox.ErrNoRoom, r.ID, r.Bytes>>20, r.Dir)
+				supervisor.ErrNoRoom, r.ID, r.Bytes>>20, r.Dir)
 		}
 	}
 	return nil
@@ -53,7 +52,7 @@ type used struct {
 	threads   int
 }
 
-func checkUsage(pid int, l sandbox.Limits) error {
+func checkUsage(pid int, l supervisor.Limits) error {
 	if l.Memory == 0 && l.Processes == 0 {
 		return nil
 	}
@@ -77,7 +76,7 @@ func checkUsage(pid int, l sandbox.Limits) error {
 // descendants, in bytes.
 type unlinked struct{ disk, memory int64 }
 
-func checkUnlinked(pid int, l sandbox.Limits) error {
+func checkUnlinked(pid int, l supervisor.Limits) error {
 	u := unlinkedOf(pid)
 	if l.Sockets != "" {
 		u.disk += onDisk(l.Sockets, math.MaxInt64)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 )
 
 // System is what a system can enforce.

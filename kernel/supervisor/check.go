@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 const (
@@ -76,7 +75,7 @@ func (s *Supervisor) probe(u *unit, proc *Process) {
 }
 
 // guard kills a process that exceeds one of its limits.
-func (s *Supervisor) guard(proc *Process, l sandbox.Limits) {
+func (s *Supervisor) guard(proc *Process, l Limits) {
 	interval := s.options.UsageInterval
 	if l.Alone {
 		interval *= aloneEvery

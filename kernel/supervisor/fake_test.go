@@ -22,7 +22,6 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/kernel/supervisor/supervisortest"
 )
@@ -103,7 +102,7 @@ type fakeProcess struct {
 }
 
 // guard ends a process whose memory is over the limit.
-func (w *world) guard(pid int, l sandbox.Limits, _ bool) error {
+func (w *world) guard(pid int, l supervisor.Limits, _ bool) error {
 	for _, p := range w.processes() {
 		if p.PID == pid && p.memory.Load() > l.Memory && l.Memory > 0 {
 			return fmt.Errorf("run.memory allows %d MiB", l.Memory>>20)

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 )
 
 // Launcher starts the process of extensions and returns when it can be called. When
@@ -96,7 +96,7 @@ func merge(specs map[string]Spec) (l Launch) {
 		l.Env = slices.Concat(s.Env, l.Env) // the last one of a name counts
 		l.AutoMTLS = l.AutoMTLS || s.AutoMTLS
 		l.StartTimeout, l.ShutdownGrace = max(l.StartTimeout, s.StartTimeout), max(l.ShutdownGrace, s.ShutdownGrace)
-		l.Limits = sandbox.Limits{
+		l.Limits = Limits{
 			Memory:    addLimits(l.Limits.Memory, s.Limits.Memory),
 			Processes: addLimits(l.Limits.Processes, s.Limits.Processes),
 			Alone:     l.Limits.Alone && s.Limits.Alone,

@@ -13,7 +13,6 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // launchUnit starts the process of an idle unit.
@@ -130,7 +129,7 @@ func (s *Supervisor) fail(r *recovery, policy Restart, members map[string]*membe
 	note(members, err.Error(), f.Crash)
 	ids := sortedKeys(members)
 	delay, again := r.next(time.Now(), policy)
-	if !again || f.Permanent || errors.Is(err, sandbox.ErrNoRoom) {
+	if !again || f.Permanent || errors.Is(err, ErrNoRoom) {
 		r.final = Failed
 		s.options.Log.Error("extension failed", "extensions", ids, "error", err)
 		return

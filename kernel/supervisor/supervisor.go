@@ -16,7 +16,6 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 var (
@@ -40,7 +39,7 @@ type Options struct {
 	ProbeTimeout  time.Duration
 	UsageInterval time.Duration
 	// Guard checks limits. Nil: there are none.
-	Guard sandbox.Guard
+	Guard Guard
 }
 
 func (o Options) withDefaults() Options {
@@ -53,7 +52,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	if o.Guard == nil {
-		o.Guard = func(int, sandbox.Limits, bool) error { return nil }
+		o.Guard = func(int, Limits, bool) error { return nil }
 	}
 	o.ProbeInterval = cmp.Or(o.ProbeInterval, 10*time.Second)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 5*time.Second)

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"github.com/switchboard-run/switchboard/home/support"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // stage makes the test's binary the program that is in the sandbox.

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 	"kernel.org/pub/linux/libs/security/libcap/psx"
 
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"github.com/switchboard-run/switchboard/home/support"
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
 )
 
 // First versions of Landlock's interface with a right.

@@ -2,7 +2,7 @@
 
 package confine
 
-import "github.com/switchboard-run/switchboard/kernel/sandbox"
+import "github.com/switchboard-run/switchboard/contract/sandbox"
 
 // Enforce does nothing: this system has no sandbox.
 func Enforce(*sandbox.Policy) error { return nil }

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/switchboard-run/switchboard/kernel/sandbox"
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 )
 
 // Enter applies the policy in the environment, if there is one. A program that serves
