@@ -3,7 +3,8 @@
 //
 // Its tools are private: an agent has them only if its uses_tools names them. Asked
 // from a conversation that others can read, they see that conversation alone; the
-// kernel sees to that. No address of a chat or a person is ever part of an answer.
+// kernel sees to that. So do those whom another person than the owner asks. No address
+// of a chat or a person is ever part of an answer.
 package sessions
 
 import (
@@ -92,11 +93,21 @@ func (r *reader) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 	if err := json.Unmarshal(c.Arguments, &args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	rows, err := r.rows(ctx, c, &kernelv1.ListSessionsRequest{Lane: sdk.LaneOf(ctx), Agent: args.Agent, Limit: args.Limit})
+	rows, err := r.rows(ctx, c, &kernelv1.ListSessionsRequest{
+		Lane: sdk.LaneOf(ctx), Agent: args.Agent, Limit: args.Limit, Session: only(c),
+	})
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
 	return sdk.JSON(map[string]any{"sessions": rows})
+}
+
+// only returns the one session that a call may see; empty: it may see all.
+func only(c sdk.ToolCall) string {
+	if c.Principal.SeesOwners() {
+		return ""
+	}
+	return c.Session
 }
 
 func (r *reader) rows(ctx context.Context, c sdk.ToolCall, request *kernelv1.ListSessionsRequest) ([]row, error) {
@@ -116,25 +127,26 @@ func (r *reader) rows(ctx context.Context, c sdk.ToolCall, request *kernelv1.Lis
 	for _, s := range found.GetSessions() {
 		kind, name := nameOf(s)
 		rows = append(rows, row{
-			ID:      s.GetId(),
-			Agent:   s.GetAgent(),
-			Kind:    kind,
-			Name:    name,
-			Channel: names[s.GetChannel()],
-			Group:   s.GetGroup(),
-			State:   s.GetState(),
-			CreatedAt: r.time(
-				s.GetCreatedAtUs(),
-			),
-			ActiveAt: r.time(s.GetActiveAtUs()),
-			Rows:     s.GetHistorySeq(),
-			Own:      s.GetId() == c.Session,
+			ID:        s.GetId(),
+			Agent:     s.GetAgent(),
+			Kind:      kind,
+			Name:      name,
+			Channel:   names[s.GetChannel()],
+			Group:     s.GetGroup(),
+			State:     s.GetState(),
+			CreatedAt: r.time(c, s.GetCreatedAtUs()),
+			ActiveAt:  r.time(c, s.GetActiveAtUs()),
+			Rows:      s.GetHistorySeq(),
+			Own:       s.GetId() == c.Session,
 		})
 	}
 	return rows, nil
 }
 
-func (r *reader) time(us int64) string { return time.UnixMicro(us).In(r.location).Format(time.RFC3339) }
+// time formats a time in the zone of the person for whom a call is made.
+func (r *reader) time(c sdk.ToolCall, us int64) string {
+	return time.UnixMicro(us).In(cmp.Or(c.Location, r.location)).Format(time.RFC3339)
+}
 
 // nameOf is the kind of a session, which its key begins with, and its name in words.
 func nameOf(s *kernelv1.Session) (kind, name string) {

@@ -56,6 +56,9 @@ func (r *reader) get(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 	if err := json.Unmarshal(c.Arguments, &args); err != nil {
 		return sdk.ToolResult{}, err
 	}
+	if one := only(c); one != "" && args.Session != one {
+		return sdk.ToolResult{}, fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, args.Session)
+	}
 	history, err := r.sessions.History(ctx, &kernelv1.HistoryRequest{
 		Lane: sdk.LaneOf(ctx), Session: args.Session, BeforeSeq: args.Before, Limit: args.Limit,
 	})
@@ -67,18 +70,18 @@ func (r *reader) get(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 		return sdk.ToolResult{}, err
 	}
 	p := page{row: rows[0]}
-	p.Transcript, p.Before = r.transcript(history.GetEntries())
+	p.Transcript, p.Before = r.transcript(c, history.GetEntries())
 	return sdk.JSON(p)
 }
 
 // transcript is as many of the newest rows as fit, and where the rows in front of
 // them end.
-func (r *reader) transcript(entries []*busv1.Entry) (rows []transcriptRow, before int64) {
+func (r *reader) transcript(c sdk.ToolCall, entries []*busv1.Entry) (rows []transcriptRow, before int64) {
 	rows = []transcriptRow{}
 	size := 0
 	for _, e := range slices.Backward(entries) {
 		row := transcriptRow{
-			Seq: e.GetSeq(), At: r.time(e.GetCreatedAtUs()), Kind: e.GetKind(), Of: e.GetInputKind(), From: e.GetSender(),
+			Seq: e.GetSeq(), At: r.time(c, e.GetCreatedAtUs()), Kind: e.GetKind(), Of: e.GetInputKind(), From: e.GetSender(),
 			Text: shortened(e.GetText(), rowBytes), CallID: e.GetCallId(), IsError: e.GetIsError(),
 		}
 		if e.GetKind() == contract.EntryResult {
