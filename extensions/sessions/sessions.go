@@ -102,9 +102,10 @@ func (r *reader) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 	return sdk.JSON(map[string]any{"sessions": rows})
 }
 
-// only returns the one session that a call may see; empty: it may see all.
+// only returns the one session that a call may see; empty: it may see all, or the kernel
+// restricts it, as in groups.
 func only(c sdk.ToolCall) string {
-	if c.Principal.SeesOwners() {
+	if c.Group || c.Principal.SeesOwners() {
 		return ""
 	}
 	return c.Session
