@@ -21,14 +21,14 @@ type budget struct{ most, aim int }
 // tests and generated code. A package that needs more takes it from another one, or
 // moves out of the kernel.
 var budgets = map[string]budget{
-	"kernel":            {854, 890},
+	"kernel":            {852, 890},
 	"kernel/admin":      {568, 400},
 	"kernel/blobs":      {182, 180},
 	"kernel/bus":        {3090, 2950},
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {242, 240},
 	"kernel/fair":       {142, 190},
-	"kernel/host":       {1403, 1230},
+	"kernel/host":       {1383, 1230},
 	"kernel/journal":    {332, 225},
 	"kernel/models":     {648, 690},
 	"kernel/people":     {298, 250},
@@ -36,11 +36,11 @@ var budgets = map[string]budget{
 	"kernel/router":     {2450, 1850},
 	"kernel/session":    {1302, 1150},
 	"kernel/supervisor": {1269, 1250},
-	"kernel/tools":      {1346, 1250},
+	"kernel/tools":      {1214, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14376, 12000}
+var kernelBudget = budget{14222, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

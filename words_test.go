@@ -140,7 +140,7 @@ func (s said) read(path string, d fs.DirEntry, err error) error {
 		return true
 	})
 	ast.Inspect(file, func(n ast.Node) bool {
-		if kv, ok := n.(*ast.KeyValueExpr); ok && filepath.ToSlash(filepath.Dir(path)) == "kernel/tools" {
+		if kv, ok := n.(*ast.KeyValueExpr); ok && filepath.ToSlash(filepath.Dir(path)) == "contract/coretool" {
 			if key, ok := kv.Key.(*ast.Ident); ok && key.Name == "Description" {
 				s.add(path, summary(literal(kv.Value, consts)), "")
 			}

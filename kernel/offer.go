@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"sync"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -16,7 +17,7 @@ type offer struct {
 }
 
 // coreTools are the kernel's own.
-var coreTools = sync.OnceValue(func() []directory.Tool { return entries(tools.CoreExtension, tools.Core()) })
+var coreTools = sync.OnceValue(func() []directory.Tool { return entries(coretool.Extension, coretool.All()) })
 
 func entries(extension string, described []*extensionv1.Tool) []directory.Tool {
 	all := make([]directory.Tool, 0, len(described))

@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"context"
 	"encoding/json"
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,8 +72,8 @@ func New(t *testing.T) *World {
 		Settings: directory.Settings{Location: time.UTC, Hold: 15 * time.Minute, MaxTurns: 200},
 	})
 	w.Know(func(s *directory.Snapshot) {
-		for _, t := range tools.Core() {
-			s.Tools = append(s.Tools, tools.Entry(tools.CoreExtension, t))
+		for _, t := range coretool.All() {
+			s.Tools = append(s.Tools, tools.Entry(coretool.Extension, t))
 		}
 	})
 	w.open()

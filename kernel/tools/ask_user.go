@@ -15,19 +15,7 @@ import (
 // answerLife is how long a question stays open if the model sets no timeout.
 const answerLife = time.Hour
 
-var askUser = coreTool{
-	description: &extensionv1.Tool{
-		Name: "ask_user", Interruptible: true,
-		Description: "Ask the user in the middle of a task and wait for the answer.",
-		Schema: []byte(`{"type":"object","properties":{"question":{"type":"string","minLength":1,"maxLength":4000},` +
-			`"options":{"type":"array","items":{"type":"string","minLength":1,"maxLength":200},"minItems":2,"maxItems":20},` +
-			`"timeout_seconds":{"type":"integer","minimum":10,"maximum":86400}},` +
-			`"required":["question"],"additionalProperties":false}`),
-	},
-	run: askTheUser,
-}
-
-func askTheUser(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
+func askUser(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	var args struct {
 		Question string
 		Options  []string

@@ -10,15 +10,11 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
 
-// CoreExtension is the prefix of the kernel's own tools.
-const CoreExtension = "core"
-
-// coreTool is a tool of the kernel: either read, which has no effect, or run, which
-// stores the result itself.
+// coreTool is a tool of the kernel, which package coretool describes: either read,
+// which has no effect, or run, which stores the result itself.
 type coreTool struct {
-	description *extensionv1.Tool
-	read        func(ctx context.Context, r *Runner, l *bus.Lease, arguments []byte) (any, error)
-	run         func(context.Context, *running) (*extensionv1.CallResult, error)
+	read func(ctx context.Context, r *Runner, l *bus.Lease, arguments []byte) (any, error)
+	run  func(context.Context, *running) (*extensionv1.CallResult, error)
 }
 
 // answer returns the result of a tool that only reads.
@@ -32,66 +28,14 @@ func (c coreTool) answer(ctx context.Context, r *Runner, l *bus.Lease, raw []byt
 }
 
 var core = map[string]coreTool{
-	"core/list_channels": {
-		description: &extensionv1.Tool{
-			Name: "list_channels", ReadOnly: true,
-			Description: "List the channels: id, name, readiness.",
-			Schema:      []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
-		},
-		read: listChannels,
-	},
-	"core/list_agents": {
-		description: &extensionv1.Tool{
-			Name: "list_agents", ReadOnly: true,
-			Description: "List the agents, and what each is for.",
-			Schema:      []byte(`{"type":"object","properties":{},"additionalProperties":false}`),
-		},
-		read: listAgents,
-	},
-	"core/send_to_channel": {
-		description: &extensionv1.Tool{
-			Name:        "send_to_channel",
-			Description: "Send a message on a channel that the user named. Not for answers.",
-			Schema: []byte(`{"type":"object","properties":{"channel_id":{"type":"string"},` +
-				`"text":{"type":"string","minLength":1},"attachments":{"type":"array","maxItems":10,` +
-				`"items":{"type":"string"}}},"required":["channel_id","text"],"additionalProperties":false}`),
-		},
-		run: send,
-	},
-	toPerson: {
-		description: &extensionv1.Tool{
-			Name:        "send_to_person",
-			Description: "Send a message to another person, who gets it in private with the name of the one who asked for it.",
-			Schema: []byte(`{"type":"object","properties":{"person":{"type":"string","minLength":1,` +
-				`"description":"their name"},"text":{"type":"string","minLength":1},` +
-				`"channel_id":{"type":"string","description":"if they use several"},` +
-				`"attachments":{"type":"array","maxItems":10,` +
-				`"items":{"type":"string","description":"such as [image 3f2a9c: cat.jpg]"}}},` +
-				`"required":["person","text"],"additionalProperties":false}`),
-		},
-		run: send,
-	},
-	toAll: {
-		description: &extensionv1.Tool{
-			Name: "send_to_all_channels", Approve: true,
-			Description: "Send a message on every channel, only when asked to.",
-			Schema: []byte(`{"type":"object","properties":{"text":{"type":"string","minLength":1}},` +
-				`"required":["text"],"additionalProperties":false}`),
-		},
-		run: send,
-	},
-	"core/ask_user":   askUser,
-	contract.ToolFind: findTool,
-	contract.ToolUse:  useTool,
-}
-
-// Core returns the kernel's own tools for the directory.
-func Core() []*extensionv1.Tool {
-	tools := make([]*extensionv1.Tool, 0, len(core))
-	for _, c := range core {
-		tools = append(tools, c.description)
-	}
-	return tools
+	"core/list_channels":   {read: listChannels},
+	"core/list_agents":     {read: listAgents},
+	"core/send_to_channel": {run: send},
+	toPerson:               {run: send},
+	toAll:                  {run: send},
+	"core/ask_user":        {run: askUser},
+	contract.ToolFind:      {read: findTools},
+	contract.ToolUse:       {read: useTool},
 }
 
 type channelRow struct {

@@ -2,6 +2,7 @@ package tools_test
 
 import (
 	"encoding/json"
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"slices"
 	"strings"
 	"testing"
@@ -74,8 +75,8 @@ func TestListAgents(t *testing.T) {
 func TestCoreToolsAreDescribed(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for _, tool := range tools.Core() {
-		if _, err := tools.Compile(tools.CoreExtension, tool); err != nil || tool.GetDescription() == "" {
+	for _, tool := range coretool.All() {
+		if _, err := tools.Compile(coretool.Extension, tool); err != nil || tool.GetDescription() == "" {
 			t.Errorf("%s: %v", tool.GetName(), err)
 		}
 		names = append(names, tool.GetName())

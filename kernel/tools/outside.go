@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"slices"
 	"strings"
 
@@ -23,7 +24,7 @@ func (r *Runner) CallOutsideTurn(
 	ctx context.Context, name string, raw json.RawMessage,
 ) (*extensionv1.CallResult, error) {
 	_, t, extension := r.awaitTool(ctx, name)
-	if t == nil || t.Extension == CoreExtension {
+	if t == nil || t.Extension == coretool.Extension {
 		return nil, fmt.Errorf("%w: no tool %s: the extension %s is not running", contract.ErrNotFound, name, extension)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

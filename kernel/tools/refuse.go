@@ -1,10 +1,10 @@
 package tools
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract/schema"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
@@ -28,31 +28,15 @@ func refuse(dir *directory.Snapshot, agent string, t *directory.Tool, call journ
 	return checkArguments(t, call.Arguments)
 }
 
-// checkArguments returns the problems of the arguments of a call, for the model; empty:
-// none.
+// checkArguments describes what is wrong with the arguments of a call, for the model;
+// empty: nothing.
 func checkArguments(t *directory.Tool, raw []byte) string {
-	var v any
-	if err := json.Unmarshal(arguments(raw), &v); err != nil {
-		return fmt.Sprintf("The arguments of %s are not valid JSON (%v). "+
-			"Call it again with a JSON object that fits its schema.", t.Name, err)
+	var s *schema.Schema
+	if t.Schema != nil {
+		s = t.Schema()
 	}
-	if t.Schema == nil {
-		return ""
-	}
-	problems := t.Schema().Check(v)
-	if len(problems) == 0 {
-		return ""
-	}
-	lines := make([]string, 0, maxProblems)
-	for _, p := range problems[:min(len(problems), maxProblems)] {
-		lines = append(lines, p.String())
-	}
-	return fmt.Sprintf("The arguments of %s do not fit its schema: %s. Call it again with arguments that do.",
-		t.Name, strings.Join(lines, "; "))
+	return s.CheckArguments(t.Name, arguments(raw))
 }
-
-// maxProblems is how many problems one refusal lists.
-const maxProblems = 5
 
 // arguments returns an empty object for missing arguments.
 func arguments(raw []byte) []byte {
