@@ -4,6 +4,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -34,6 +35,11 @@ type Listener struct {
 	// Foreign is called with a connection that Check refuses, before it is closed;
 	// may be nil.
 	Foreign func(c net.Conn, reason error)
+	// MaxUnread is how many bytes a connection may bring without a complete message, see
+	// Complete; 0: any number. Overrun is called with the first that brings more, before
+	// it is closed, and returns the error of its Read.
+	MaxUnread int64
+	Overrun   func() error
 
 	mu      sync.Mutex
 	pending []*Conn // unauthenticated, the oldest first
@@ -54,8 +60,9 @@ func Listen(l net.Listener, refused func(pid int)) *Listener {
 // Conn is a connection, at first unauthenticated.
 type Conn struct {
 	net.Conn
-	l   *Listener
-	pid int
+	l      *Listener
+	pid    int
+	unread atomic.Int64
 }
 
 // Accept implements net.Listener. It returns a *Conn.
@@ -71,7 +78,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 				l.Foreign(c, err)
 			}
 		case l.allows(pid):
-			return l.admit(&Conn{c, l, pid}), nil
+			return l.admit(&Conn{Conn: c, l: l, pid: pid}), nil
 		case l.Refused != nil:
 			l.Refused(pid)
 		}
@@ -132,6 +139,33 @@ func (c *Conn) Authenticated() {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
 	c.l.pending = slices.DeleteFunc(c.l.pending, func(p *Conn) bool { return p == c })
+}
+
+// Read implements net.Conn.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.l.MaxUnread > 0 && c.unread.Add(int64(n)) > c.l.MaxUnread {
+		err = c.l.Overrun()
+		_ = c.Close()
+		return 0, err
+	}
+	return n, err
+}
+
+// Each message was this much larger on the connection, at most: headers of frames and
+// requests, and control frames of the transport.
+const (
+	headOfMessage = 1 << 10
+	headsOfFrames = 64 // a part of the message
+)
+
+// Complete subtracts a message of n bytes that was read.
+func (c *Conn) Complete(n int) {
+	most := int64(n + n/headsOfFrames + headOfMessage)
+	for done := false; !done; {
+		now := c.unread.Load()
+		done = c.unread.CompareAndSwap(now, max(0, now-most))
+	}
 }
 
 // Close implements net.Conn.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/protobuf/proto"
 
@@ -26,7 +25,12 @@ func (d *admission) listen(l net.Listener, control bool) connections {
 		defer d.mu.Unlock()
 		_ = d.refuse("", fmt.Sprintf("process %d connects too often", pid))
 	})
-	own.Check = d.checkUser
+	own.Check, own.MaxUnread = d.checkUser, d.unread
+	own.Overrun = func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.refuse("", fmt.Sprintf("a connection was closed: %d MiB of its requests were not complete", d.unread>>20))
+	}
 	return connections{own, d, control}
 }
 
@@ -62,37 +66,6 @@ type meteredConn struct {
 	control bool    // the owner's
 	owner   *client // of the first token; guarded by d.mu
 	closed  sync.Once
-	unread  atomic.Int64
-}
-
-// Read implements net.Conn.
-func (c *meteredConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if c.unread.Add(int64(n)) > c.d.unread {
-		c.d.mu.Lock()
-		reason := c.d.refuse("", fmt.Sprintf("a connection was closed: %d MiB of its requests were not complete",
-			c.d.unread>>20))
-		c.d.mu.Unlock()
-		_ = c.Close()
-		return 0, reason
-	}
-	return n, err
-}
-
-// Each message was this much larger on the connection, at most: headers of frames and
-// requests, and control frames of the transport.
-const (
-	headOfMessage = 1 << 10
-	headsOfFrames = 64 // a part of the message
-)
-
-// complete subtracts a message that was read.
-func (c *meteredConn) complete(n int) {
-	most := int64(n + n/headsOfFrames + headOfMessage)
-	for done := false; !done; {
-		now := c.unread.Load()
-		done = c.unread.CompareAndSwap(now, max(0, now-most))
-	}
 }
 
 // Close implements net.Conn.
@@ -111,7 +84,7 @@ func (c *meteredConn) Close() error {
 func read(ctx context.Context, message any) {
 	if m, ok := message.(proto.Message); ok {
 		if c := connOf(ctx); c != nil {
-			c.complete(proto.Size(m))
+			c.Complete(proto.Size(m))
 		}
 	}
 }
