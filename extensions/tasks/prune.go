@@ -38,11 +38,14 @@ func (t *tasks) prune(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// rootPrefixes are the prefixes of rows that belong to a conversation.
-var rootPrefixes = []string{
-	taskPrefix, queuePrefix, queuedPrefix, workingPrefix, inboxPrefix, orderPrefix,
-	unnoticedPrefix, noticedPrefix, noticePrefix, deferredPrefix, fencePrefix, countPrefix,
-}
+// rootPrefixes are the prefixes of rows that belong to a conversation, and mailPrefixes
+// those of them that hold what has not been collected.
+var (
+	rootPrefixes = append([]string{taskPrefix, queuePrefix, queuedPrefix, workingPrefix}, mailPrefixes...)
+	mailPrefixes = []string{
+		inboxPrefix, orderPrefix, unnoticedPrefix, noticedPrefix, noticePrefix, deferredPrefix, fencePrefix, countPrefix,
+	}
+)
 
 // roots returns the conversations that have rows.
 func (t *tasks) roots(ctx context.Context) (roots []string, err error) {
@@ -147,16 +150,24 @@ func (t *tasks) removeRoot(ctx context.Context, root string) error {
 	}); err != nil {
 		return err
 	}
-	for _, prefix := range rootPrefixes {
-		if err := t.sweepRows(ctx, prefix+root, func(key string) bool { return rootOf(key) == root }); err != nil {
-			return err
-		}
+	if err := t.sweepRoot(ctx, root, rootPrefixes); err != nil {
+		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.nameNumbers, root)
 	delete(t.hasDeferred, root)
 	delete(t.keys, root)
+	return nil
+}
+
+// sweepRoot deletes the rows of a conversation with the prefixes.
+func (t *tasks) sweepRoot(ctx context.Context, root string, prefixes []string) error {
+	for _, prefix := range prefixes {
+		if err := t.sweepRows(ctx, prefix+root, func(key string) bool { return rootOf(key) == root }); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/sdk"
@@ -53,6 +54,14 @@ func (t *tasks) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 		return c.cancel(task)
 	}); err != nil {
 		return nil, err
+	}
+	// A task that finishes meanwhile conflicts with this change, so nothing comes later.
+	for _, root := range person.Sessions {
+		if _, err := t.k.Session(ctx, root); person.Removed && errors.Is(err, contract.ErrNotFound) {
+			if err := t.sweepRoot(ctx, root, mailPrefixes); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if len(ended.Names) > 0 {
 		c.effect(sdk.Publish(topicEnded, ended))
