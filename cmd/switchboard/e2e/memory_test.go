@@ -71,27 +71,31 @@ func TestWhatIsToldInTheTerminalIsKnownInTelegramAfterAKill(t *testing.T) {
 	w.telegramReady()
 
 	// A turn goes on without what memory does not say in time.
-	knows := func(who int64, said string) (answer string) {
+	asked := 0
+	knows := func(said string) (answer string) {
 		t.Helper()
-		asked := 0
 		w.eventually("what is known when someone says "+said, func() bool {
 			asked++
-			w.telegram.Say(who, said)
-			answer = w.told(who, asked).Text
+			w.telegram.Say(anna, said)
+			answer = w.told(anna, asked).Text
 			return strings.Contains(answer, "[context ")
 		})
 		return answer
 	}
-	got := knows(anna, "When are the birthdays of my mother?")
+	got := knows("When are the birthdays of my mother?")
 	for _, part := range []string{"The birthday of Anna's mother is on 3 May",
 		"Write to Anna in Telegram (channel telegram_channel;", "Call the dentist (overdue since"} {
 		contains(t, "what is known", got, part)
 	}
 	// Without anything that fits, preferences and what is due are known all the same.
-	got = knows(boris, "Hello!")
+	got = knows("Hello!")
 	contains(t, "what is known", got, "Write to Anna in Telegram")
 	if strings.Contains(got, "birthday") {
 		t.Errorf("what does not fit is told: %s", got)
+	}
+	w.telegram.Say(boris, "When are the birthdays of my mother?")
+	if got := w.told(boris, 1).Text; strings.Contains(got, "Anna") {
+		t.Errorf("another person is told: %s", got)
 	}
 	for _, r := range w.model.Requests() {
 		if r.HasTool("memory__relevant") || r.HasTool("memory__forget_all") || !r.HasTool("memory__recall") {
