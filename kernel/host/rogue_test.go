@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
 // rogue is a chat whose agent tries what its manifest does not grant, with the
@@ -222,11 +223,22 @@ func TestARogueAgentLearnsNothing(t *testing.T) {
 
 }
 
-// An extension with the grant reads the session of whoever asks and all others,
-// and where others can read that one it alone; never an address.
+// An extension with the grant reads the session of whoever asks and others that are that
+// person's, and where others can read that one it alone; never an address.
 func TestSessionsAreReadWithTheGrant(t *testing.T) {
 	s := newRogue(t)
-	own, foreign := s.anna.GetTurn().GetSession(), s.boris.GetTurn().GetSession()
+	own, boris := s.anna.GetTurn().GetSession(), s.boris.GetTurn().GetSession()
+	s.telegram.mustCommit(kerneltest.Publish(contract.TopicUserMessage, contract.UserMessage{
+		UserID: "anna", ConversationID: "anna", ThreadID: "2", Text: "hello again",
+	}))
+	second := <-s.held
+	also := second.GetTurn().GetSession()
+	for _, d := range []*busv1.Delivery{second, s.boris} { // whose a session is, a turn says
+		row := &busv1.Entry{Kind: contract.EntryAnswer, Text: "well", Calls: []*busv1.Call{{Name: "notes/read"}}}
+		if _, err := s.agent.commit(d.GetToken(), appendTo(d.GetTurn().GetSession(), row)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, granted := range []bool{true, false} {
 		reader := s.w.admit(bus.Actor{ID: "reader", Sessions: granted})
 		for _, group := range []bool{false, true} {
@@ -255,22 +267,23 @@ func TestSessionsAreReadWithTheGrant(t *testing.T) {
 					t.Errorf("%q stands in %s", address, all)
 				}
 			}
-			for session, allowed := range map[string]bool{mine: true, foreign: granted && !group, "s99": false} {
-				_, listing := reader.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: call.Token, Session: session})
+			for id, allowed := range map[string]bool{mine: true, also: granted && !group, boris: false, "s99": false} {
+				_, listing := reader.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: call.Token, Session: id})
 				_, history := reader.sessions.History(
 					t.Context(),
-					&kernelv1.HistoryRequest{Lane: call.Token, Session: session, Limit: 10},
+					&kernelv1.HistoryRequest{Lane: call.Token, Session: id, Limit: 10},
 				)
 				if (listing == nil) != allowed || (history == nil) != allowed {
-					t.Errorf("granted %t, group %t: reading %s: %v, %v", granted, group, session, listing, history)
+					t.Errorf("granted %t, group %t: reading %s: %v, %v", granted, group, id, listing, history)
 				}
 			}
 			s.w.Bus.Release(call)
 
-			command := &busv1.Event{Topic: "command.look", Payload: fmt.Appendf(nil, `{"group":%t}`, group)}
+			command := &busv1.Event{Topic: "command.look", Payload: fmt.Appendf(nil, `{"group":%t,"accounts":[%q]}`, group,
+				session.InputOf(s.anna.GetEvent()).Person)}
 			call = s.w.Bus.LeaseCall(reader.actor, &bus.Lease{}, command, 0)
 			all, err = reader.sessions.List(t.Context(), &kernelv1.ListSessionsRequest{Lane: call.Token})
-			if sees := len(all.GetSessions()) > 1; sees != (granted && !group) || sees != (err == nil) {
+			if sees := len(all.GetSessions()) > 0; sees != (granted && !group) || sees != (err == nil) {
 				t.Errorf("granted %t, a command in a group %t: the sessions are %v, %v", granted, group, all, err)
 			}
 			s.w.Bus.Release(call)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -45,6 +46,10 @@ func (s sessionsService) List(ctx context.Context, r *kernelv1.ListSessionsReque
 		switch {
 		case a.Sessions && r.GetSession() == "" && !inGroup(l, one):
 			sessions, err = j.Sessions(journal.SessionFilter{Agent: r.GetAgent(), Limit: int(r.GetLimit())})
+			sessions = slices.DeleteFunc(sessions, func(of journal.Session) bool {
+				_, hidden := readable(j, a, l, journal.SessionID(of.ID))
+				return hidden != nil
+			})
 		case one != nil && (r.GetAgent() == "" || r.GetAgent() == one.Agent):
 			sessions = append(sessions, *one)
 		}
@@ -97,10 +102,28 @@ func readable(j journal.Reader, a *bus.Actor, l *bus.Lease, named string) (*jour
 	case (named != own || s == nil) && inGroup(l, s):
 		return nil, fmt.Errorf("%w: others can read this conversation, so no other session can be read from it",
 			contract.ErrDenied)
-	case named != own || s == nil:
-		return session.Find(j, named)
+	case named == own && s != nil:
+		return s, nil
 	}
-	return s, nil
+	of, err := session.Find(j, named)
+	if err != nil {
+		return nil, err
+	}
+	p := contract.Principal{}
+	if s != nil {
+		p, _, err = session.For(j, s, session.InputOf(l.Event).Person)
+	} else if given := commandOf(l); given != nil {
+		p = given.Principal
+		p.Accounts = given.Accounts
+	}
+	if err != nil {
+		return nil, err
+	}
+	whose, err := session.WhoseIs(j, of)
+	if err == nil && !p.Sees(whose) {
+		err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, named)
+	}
+	return of, err
 }
 
 // inGroup reports whether others can read what the holder of a lease answers: in its
@@ -109,9 +132,20 @@ func inGroup(l *bus.Lease, own *journal.Session) bool {
 	if own != nil {
 		return own.Group
 	}
-	var given contract.Command
-	return strings.HasPrefix(l.Event.GetTopic(), contract.TopicCommand) &&
-		(json.Unmarshal(l.Event.GetPayload(), &given) != nil || given.Group)
+	given := commandOf(l)
+	return given != nil && given.Group
+}
+
+// commandOf returns the command that a lease is for; nil: it is for none.
+func commandOf(l *bus.Lease) *contract.Command {
+	if !strings.HasPrefix(l.Event.GetTopic(), contract.TopicCommand) {
+		return nil
+	}
+	given := &contract.Command{}
+	if json.Unmarshal(l.Event.GetPayload(), given) != nil {
+		given.Group = true // it may be anyone's
+	}
+	return given
 }
 
 // describe fills in a stored session for the contract. The key of a chat, which holds

@@ -1,7 +1,11 @@
 package session
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/people"
 )
@@ -47,6 +51,36 @@ func Principal(r journal.Reader, s *journal.Session, p contract.Principal) (cont
 		return unknown, err
 	}
 	return PrincipalIn(r, c, p)
+}
+
+// For returns whose things a session may use for the person of an account, and that person.
+func For(r journal.Reader, s *journal.Session, account string) (contract.Principal, *people.Person, error) {
+	person, err := people.Of(r, account)
+	if err != nil {
+		return contract.Principal{}, nil, err
+	}
+	p, err := Principal(r, s, person.Principal(account))
+	return p, person, err
+}
+
+// recentRows is how many rows of a history may follow those of its newest turn.
+const recentRows = 20
+
+// WhoseIs returns whose a session is: of the person to whom its newest turn is due, and of
+// its group. One without a turn is no one's.
+func WhoseIs(r journal.Reader, s *journal.Session) (contract.Principal, error) {
+	of := contract.Principal{Own: true}
+	rows, err := r.HistoryBefore(s.ID, 0, recentRows)
+	if i := slices.IndexFunc(rows, func(row *busv1.Entry) bool { return row.GetTurn() != 0 }); i >= 0 && err == nil {
+		var turn *journal.Turn
+		if turn, err = r.Turn(rows[i].GetTurn()); turn != nil {
+			of.Person = cmp.Or(turn.Person, people.Owner)
+		}
+	}
+	if err != nil {
+		return of, err
+	}
+	return Principal(r, s, of)
 }
 
 // PrincipalIn returns whose things may be used in a conversation for a person. In a

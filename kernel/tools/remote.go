@@ -157,26 +157,21 @@ func readInput(j journal.Reader, l *bus.Lease, e *busv1.Event) (in input, err er
 	if err := json.Unmarshal(e.GetPayload(), &in.AgentInput); err != nil {
 		return in, fmt.Errorf("%w: read the input %s: %w", contract.ErrInvalid, e.GetId(), err)
 	}
-	person, err := people.Of(j, in.Person)
-	if err != nil {
-		return in, err
-	}
-	in.guest, in.principal = !person.May(people.RoleMember), person.Principal(in.Person)
+	s := &journal.Session{Group: in.Group}
 	if in.ReplyTo == "" || in.Group {
-		s, err := j.Session(l.Session)
+		stored, err := j.Session(l.Session)
 		if err != nil {
 			return in, err
 		}
-		if s == nil {
-			s = &journal.Session{Group: in.Group}
-		}
-		if in.ReplyTo == "" && s.OutboundKind == directory.OutboundConversation {
+		if s = cmp.Or(stored, s); in.ReplyTo == "" && s.OutboundKind == directory.OutboundConversation {
 			in.ReplyTo = s.OutboundTarget
 		}
-		if in.principal, err = session.Principal(j, s, in.principal); err != nil {
-			return in, err
-		}
 	}
+	of, person, err := session.For(j, s, in.Person)
+	if err != nil {
+		return in, err
+	}
+	in.principal, in.guest = of, !person.May(people.RoleMember)
 	in.principal.Conversation = cmp.Or(in.principal.Conversation, in.ReplyTo)
 	if channel, isDefault := strings.CutPrefix(in.ReplyTo, "#"); isDefault {
 		in.channel = channel

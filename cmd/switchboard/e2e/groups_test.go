@@ -154,11 +154,52 @@ func (c *club) noSecret(since int) {
 	}
 }
 
-// Nothing that was said or set in private reaches a group: neither what people read
-// there nor what a model is told for it.
-func TestPrivateThingsStayOutOfGroups(t *testing.T) {
+// Nothing that was said or set in private reaches a group or another person: neither what
+// people read there nor what a model is told for it.
+func TestPrivateThingsStayPrivate(t *testing.T) {
 	t.Parallel()
-	c := newClub(t)
+	for _, role := range []string{"", "member", "guest"} {
+		t.Run(cmp.Or(role, "in a group"), func(t *testing.T) {
+			t.Parallel()
+			c := newClub(t)
+			if role != "" {
+				c.isTold("hello")
+				c.becomes(boris, role)
+			}
+			c.keepsPrivate(role)
+		})
+	}
+}
+
+// isTold has Boris write in private, and returns what he reads there.
+func (c *club) isTold(texts ...string) string {
+	c.t.Helper()
+	n := len(c.texts(boris))
+	for i, text := range texts {
+		c.telegram.Say(boris, text)
+		c.told(boris, n+i+1)
+		c.settled()
+	}
+	return strings.Join(c.texts(boris)[n:], "\n")
+}
+
+// becomes gives a person a role.
+func (w *world) becomes(user int64, role string) {
+	w.t.Helper()
+	all, err := w.control().People(w.ctx(), &adminv1.PeopleRequest{})
+	for _, p := range all.GetPeople() {
+		if err == nil && p.GetAccounts()[0].GetUserId() == fmt.Sprint(user) {
+			_, err = w.control().SetRole(w.ctx(), &adminv1.SetRoleRequest{Person: p.GetId(), Role: role})
+		}
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// keepsPrivate tries every tool and command in a group or, with a role, in private.
+func (c *club) keepsPrivate(role string) {
+	t := c.t
 	session := ""
 	for _, s := range list[[]*adminv1.Session](c.world, "sessions", "list") {
 		if strings.HasPrefix(s.Key, "chan:telegram_channel:1001") {
@@ -228,6 +269,12 @@ func TestPrivateThingsStayOutOfGroups(t *testing.T) {
 		{"/status", []string{"/status"}, 1, "idle"},
 		{"/agent", []string{"/agent"}, 1, "keeper"},
 	} {
+		if role != "" { // what was tried before is Boris' own
+			if got := c.isTold(tt.texts...); got == "" || strings.Contains(got, secret) {
+				t.Errorf("%s: a %s reads %q", tt.name, role, got)
+			}
+			continue
+		}
 		got := c.hears(max(1, tt.n), tt.texts...)
 		if strings.Contains(got, secret) || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: the group reads, instead of %q:\n%s", tt.name, tt.want, got)
@@ -235,12 +282,15 @@ func TestPrivateThingsStayOutOfGroups(t *testing.T) {
 	}
 	for _, word := range []string{"elsewhere", "background"} {
 		c.eventually("the job that works "+word, func() bool {
-			return slices.ContainsFunc(c.model.Requests()[since:], func(r openaitest.Request) bool {
+			return role == "guest" || slices.ContainsFunc(c.model.Requests()[since:], func(r openaitest.Request) bool {
 				return strings.HasPrefix(heard(r), "[task from scheduler]") && strings.Contains(heard(r), word) && len(r.Results()) > 0
 			})
 		})
 	}
 	c.noSecret(since)
+	if role == "guest" && len(c.schedules()) > 2 {
+		t.Errorf("a guest has set something: %v", c.schedules())
+	}
 	if after := c.must("memory", "list", "--json") + c.must("schedules", "list", "--json"); !strings.Contains(after, c.memory) ||
 		strings.Count(after, secret) != strings.Count(before, secret) {
 		t.Errorf("a group has changed what is private:\n%s\nwas\n%s", after, before)
