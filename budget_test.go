@@ -28,19 +28,19 @@ var budgets = map[string]budget{
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {242, 240},
 	"kernel/fair":       {142, 190},
-	"kernel/host":       {1383, 1230},
+	"kernel/host":       {1415, 1230},
 	"kernel/journal":    {332, 225},
 	"kernel/models":     {648, 690},
 	"kernel/people":     {298, 250},
 	"kernel/questions":  {183, 315},
 	"kernel/router":     {2450, 1850},
-	"kernel/session":    {1302, 1150},
+	"kernel/session":    {1328, 1150},
 	"kernel/supervisor": {1269, 1250},
 	"kernel/tools":      {1214, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14222, 12000}
+var kernelBudget = budget{14274, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -2,9 +2,9 @@
 // are, and what was said in them.
 //
 // Its tools are private: an agent has them only if its uses_tools names them. Asked
-// from a conversation that others can read, they see that conversation alone; the
-// kernel sees to that. So do those whom another person than the owner asks. No address
-// of a chat or a person is ever part of an answer.
+// from a conversation that others can read, they see that conversation alone, and
+// elsewhere those of the person who asks; the kernel sees to that. No address of a chat or
+// a person is ever part of an answer.
 package sessions
 
 import (
@@ -93,22 +93,11 @@ func (r *reader) list(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, erro
 	if err := json.Unmarshal(c.Arguments, &args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	rows, err := r.rows(ctx, c, &kernelv1.ListSessionsRequest{
-		Lane: sdk.LaneOf(ctx), Agent: args.Agent, Limit: args.Limit, Session: only(c),
-	})
+	rows, err := r.rows(ctx, c, &kernelv1.ListSessionsRequest{Lane: sdk.LaneOf(ctx), Agent: args.Agent, Limit: args.Limit})
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
 	return sdk.JSON(map[string]any{"sessions": rows})
-}
-
-// only returns the one session that a call may see; empty: it may see all, or the kernel
-// restricts it, as in groups.
-func only(c sdk.ToolCall) string {
-	if c.Group || c.Principal.SeesOwners() {
-		return ""
-	}
-	return c.Session
 }
 
 func (r *reader) rows(ctx context.Context, c sdk.ToolCall, request *kernelv1.ListSessionsRequest) ([]row, error) {

@@ -25,34 +25,6 @@ func TestConformance(t *testing.T) {
 	sdktest.Conformance(t, New, sdktest.Options{Manifest: "../../manifests/sessions.yaml"})
 }
 
-// Another person than the owner reads the conversation alone in which they ask.
-func TestOthersReadTheirOwnSessionAlone(t *testing.T) {
-	t.Parallel()
-	k := &kernel{}
-	r := &reader{k, k, time.UTC}
-	owner := contract.Principal{Person: "o1", Accounts: []string{"o1", contract.Owner}, Own: true}
-	boris := contract.Principal{Person: "boris", Accounts: []string{"boris"}, Own: true}
-	guest := contract.Principal{Person: "guest", Accounts: []string{"guest"}, Confined: true, Own: true}
-	for name, tt := range map[string]struct {
-		principal contract.Principal
-		others    bool
-	}{"the owner": {owner, true}, "a member": {boris, false}, "a guest": {guest, false}} {
-		c := sdk.ToolCall{Session: "s9", Principal: tt.principal, Arguments: json.RawMessage(`{}`)}
-		got, err := r.list(t.Context(), c)
-		if err != nil || (strings.Count(got.Content, `"id"`) > 1) != tt.others {
-			t.Errorf("%s lists %s, %v", name, got.Content, err)
-		}
-		c.Arguments = json.RawMessage(`{"session_id":"s1"}`)
-		if _, err := r.get(t.Context(), c); (err == nil) != tt.others {
-			t.Errorf("%s reads another session: %v", name, err)
-		}
-		c.Session = "s1"
-		if _, err := r.get(t.Context(), c); err != nil {
-			t.Errorf("%s reads the own session: %v", name, err)
-		}
-	}
-}
-
 // Times are in the zone of the person.
 func TestTimesInTheZoneOfThePerson(t *testing.T) {
 	t.Parallel()

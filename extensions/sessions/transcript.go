@@ -56,9 +56,6 @@ func (r *reader) get(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 	if err := json.Unmarshal(c.Arguments, &args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	if one := only(c); one != "" && args.Session != one {
-		return sdk.ToolResult{}, fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, args.Session)
-	}
 	history, err := r.sessions.History(ctx, &kernelv1.HistoryRequest{
 		Lane: sdk.LaneOf(ctx), Session: args.Session, BeforeSeq: args.Before, Limit: args.Limit,
 	})
