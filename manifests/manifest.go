@@ -107,7 +107,8 @@ type Channel struct {
 	Actions   bool          `yaml:"actions"`         // shows buttons below a message
 	Local     bool          `yaml:"local"`           // only the owner can reach it; built-ins only
 	// Attachments are the kinds of files that it sends; others are named in the text.
-	Attachments   []string         `yaml:"attachments" enum:"image|audio|voice|video|document|sticker" unique:"-"`
+	Attachments []string `yaml:"attachments" enum:"image|audio|voice|video|document|sticker|location|contact" unique:"-"`
+
 	MaxAttachment strictyaml.Bytes `yaml:"max_attachment" min:"1KiB"` // of one file; 0: no limit
 }
 

@@ -57,8 +57,8 @@ func (s *setup) askDiscord(ctx context.Context) error {
 }
 
 func (s *setup) askSlack(ctx context.Context) error {
-	s.p.line("Slack: make an app at https://api.slack.com/apps from the manifest in docs/slack.md, install it, and copy its " +
-		"bot token (OAuth & Permissions) and its app-level token (Basic Information).")
+	s.p.line("Slack: make an app at https://api.slack.com/apps from the manifest in docs/slack.md, install it, and copy " +
+		"its bot token (OAuth & Permissions) and its app-level token (Basic Information).")
 	bot, err := s.typed(ctx, "Bot token, xoxb-...", slackchannel.BotTokenName)
 	if err != nil || bot == "" {
 		return err

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract"
 	tg "github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
@@ -51,5 +52,29 @@ func TestOverTheProtocol(t *testing.T) {
 	s.Say(7, "again")
 	if got := k.AwaitReceived(2); len(got) != 2 || got[1].Text != "again" {
 		t.Errorf("received %+v", got)
+	}
+}
+
+// A notice of an extension with a place, by way of the kernel and the channel's manifest.
+func TestAPlaceThroughTheKernel(t *testing.T) {
+	t.Parallel()
+	s := tg.Start(t)
+	s.AddChat(tg.Chat{ID: 7})
+	k := sdktest.Start(t, New(), sdktest.Options{
+		Manifest:  manifest,
+		Config:    Config{APIURL: s.URL()},
+		Secrets:   map[string]string{TokenName: s.Token()},
+		AllowFrom: []string{"7"},
+	})
+	k.AwaitReadiness(sdk.Ready)
+	k.Publish("lab", contract.TopicUserNotify, contract.UserNotify{
+		Text: "Meet Boris", ChannelID: ID,
+		Attachments: []contract.Attachment{{Kind: contract.KindLocation, Name: "52.52, 13.4"}},
+	})
+	if err := s.Wait(t.Context(), "the place", func() bool { return len(s.Messages(7)) == 2 }); err != nil {
+		t.Fatal(err)
+	}
+	if all := s.Messages(7); all[0].Text != "Meet Boris" || all[1].Media != "location" || all[1].Text != "52.52|13.4" {
+		t.Errorf("the chat shows %+v", all)
 	}
 }

@@ -44,7 +44,9 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 	if err != nil {
 		return sdk.Receipt{}, err
 	}
-	files, m := m.SplitFiles()
+	files, named := split(m.Attachments)
+	m.Attachments = named
+	_, m = m.SplitFiles()
 	hasDraft := shown.Message != 0 && shown.Chat == to.chat
 	text := func() (sdk.Receipt, error) {
 		if hasDraft {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
 	"path"
@@ -43,7 +44,8 @@ type step struct {
 func stepsOf(text string, files []contract.Attachment, hasDraft, hasActions bool) (steps []step) {
 	said, _ := render(text)
 	caption := ""
-	fits := !hasDraft && markdown.Len(said)+len(contract.RepeatMark) <= maxCaption
+	fits := !hasDraft && (strings.TrimSpace(text) == "" ||
+		files[0].Blob != "" && markdown.Len(said)+len(contract.RepeatMark) <= maxCaption)
 	textLast := hasActions && (len(files) > 1 || !fits)
 	switch {
 	case textLast, strings.TrimSpace(text) == "":
@@ -71,6 +73,9 @@ func isPhoto(a contract.Attachment) bool { return methodOf(a) == "photo" }
 // methodOf returns the kind of media as which Telegram takes a file. A file of an unknown
 // type is what its kind says: if Telegram refuses it, it goes as a document.
 func methodOf(a contract.Attachment) string {
+	if method, _ := placeOf(a); method != "" {
+		return method
+	}
 	is := func(types ...string) bool { return a.MIME == "" || slices.Contains(types, a.MIME) }
 	switch a.Kind {
 	case contract.KindImage, contract.KindSticker:
@@ -157,8 +162,12 @@ func (a *activation) sendFiles(ctx context.Context, to target, m sdk.Message, fi
 // sendStep sends a file or an album. What Telegram refuses as a photo, voice message and
 // so on goes as a document, and a file that it refuses altogether is named.
 func (a *activation) sendStep(ctx context.Context, to target, m sdk.Message, s step) (sdk.Receipt, error) {
+	isFile := s.files[0].Blob != ""
+	if !isFile && s.caption != "" { // it is repeated: only a text can say so
+		return a.nameFiles(ctx, to, m, s)
+	}
 	kinds := []string{methodOf(s.files[0])}
-	if kinds[0] != "document" {
+	if kinds[0] != "document" && isFile {
 		kinds = append(kinds, "document")
 	}
 	caption, entities := "", []models.MessageEntity(nil)
@@ -208,7 +217,11 @@ func (a *activation) sendStep(ctx context.Context, to target, m sdk.Message, s s
 func (a *activation) nameFiles(ctx context.Context, to target, m sdk.Message, s step) (sdk.Receipt, error) {
 	lines := []string{s.caption}
 	for _, f := range s.files {
-		lines = append(lines, f.Reference())
+		if f.Blob == "" && f.Name != "" {
+			lines = append(lines, f.Name)
+		} else {
+			lines = append(lines, f.Reference())
+		}
 	}
 	m.Text = strings.TrimSpace(strings.Join(lines, "\n"))
 	return a.send(ctx, to, m)
@@ -239,9 +252,14 @@ func (a *activation) sendMedia(ctx context.Context, to target, m sdk.Message, ki
 		if buttons := keyboard(m.Actions); buttons != nil {
 			set(fields, "reply_markup", buttons)
 		}
+		uploaded := []httpcall.FormFile{formFile(kind, files[0])}
+		if _, place := placeOf(files[0]); place != nil {
+			maps.Copy(fields, place)
+			uploaded = nil
+		}
 		sent := &models.Message{}
 		method := "send" + strings.ToUpper(kind[:1]) + kind[1:]
-		return sent, a.upload(ctx, method, fields, []httpcall.FormFile{formFile(kind, files[0])}, sent)
+		return sent, a.upload(ctx, method, fields, uploaded, sent)
 	}
 	var parts []map[string]any
 	var all []httpcall.FormFile

@@ -36,11 +36,62 @@ func (k *memory) picture(t *testing.T, width, height int) contract.Attachment {
 	return k.keeps(contract.KindImage, "cat.png", "image/png", b.String())
 }
 
+// A place that may have been sent already is repeated in words, which say so.
+func TestAPlaceOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	c, s, _ := running(t)
+	s.AddChat(tg.Chat{ID: 7})
+	m := text(7, "here")
+	m.Unmarked, m.Attachments = m.Text, []contract.Attachment{{Kind: contract.KindLocation, Name: "52.52, 13.4"}}
+	s.Fail("sendLocation", 1, tg.Fault{Break: tg.BreakAfter})
+	if _, err := c.Send(t.Context(), m); err == nil {
+		t.Fatal("the outcome is known")
+	}
+	m.Repeat, m.Text = true, contract.RepeatMark+m.Text
+	if _, err := c.Send(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range s.Messages(7) {
+		got = append(got, m.Media+" "+m.Text)
+	}
+	want := []string{" here", "location 52.52|13.4", " (possibly sent before)\n52.52, 13.4"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What people send can be sent back in the same form.
+func TestAPlaceComesBack(t *testing.T) {
+	t.Parallel()
+	c, s, k := running(t)
+	s.Inject(tg.Incoming{From: tg.User{ID: 7}, Media: "location"})
+	s.Inject(tg.Incoming{From: tg.User{ID: 7}, Media: "contact"})
+	for i, got := range k.messages(t, 2) {
+		m := text(7, "")
+		m.ID, m.Attachments = fmt.Sprint("e", i), got.Attachments
+		if _, err := c.Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, m := range s.Messages(7) {
+		got = append(got, m.Media+" "+m.Text)
+	}
+	if diff := cmp.Diff([]string{"location 52.52|13.4", "contact +491|Someone"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // sentMedia is what the bot sent to a chat.
 func sentMedia(s *tg.Server, k *memory, chat int64) (all []string) {
 	for _, m := range s.Messages(chat) {
 		text := m.Text
-		if m.Media != "" {
+		switch m.Media {
+		case "":
+		case "location", "venue", "contact":
+			text = m.Media + ": " + m.Text
+		default:
 			text = m.Media + " " + m.File.Name + ": " + m.Text
 			hash := fmt.Sprintf("%x", sha256.Sum256(m.File.Data))
 			if _, ok := k.files[hash]; !ok {
@@ -96,8 +147,25 @@ func TestFilesAreSent(t *testing.T) {
 			return []contract.Attachment{k.picture(t, 20, 10)}
 		}, nil, []string{strings.TrimSpace(long), "photo cat.png: "}},
 		"a place": {"here", func(*testing.T, *memory) []contract.Attachment {
-			return []contract.Attachment{{Kind: contract.KindLocation, Name: "52.52, 13.4"}}
-		}, nil, []string{"here\n52.52, 13.4"}},
+			return []contract.Attachment{{Kind: contract.KindLocation, Name: "52.52, -13.4"}}
+		}, nil, []string{"here", "location: 52.52|-13.4"}},
+		"a venue": {"", func(*testing.T, *memory) []contract.Attachment {
+			return []contract.Attachment{{Kind: contract.KindLocation, Name: "Zoo (West), Budapester Str. 1, Berlin (52.5, 13.3)"}}
+		}, nil, []string{"venue: 52.5|13.3|Zoo (West)|Budapester Str. 1, Berlin"}},
+		"a contact and a photo": {"look", func(t *testing.T, k *memory) []contract.Attachment {
+			return []contract.Attachment{{Kind: contract.KindContact, Name: "Anna Lee, +49 30 12"}, k.picture(t, 20, 10)}
+		}, nil, []string{"photo cat.png: look", "contact: +49 30 12|Anna Lee"}},
+		"places that can't be read": {"here", func(*testing.T, *memory) []contract.Attachment {
+			return []contract.Attachment{
+				{Kind: contract.KindLocation, Name: "the zoo"}, {Kind: contract.KindLocation, Name: "91, 13"},
+				{Kind: contract.KindContact, Name: "Anna Lee"},
+			}
+		}, nil, []string{"here\nthe zoo\n91, 13\nAnna Lee"}},
+		"a contact that is refused": {"", func(*testing.T, *memory) []contract.Attachment {
+			return []contract.Attachment{{Kind: contract.KindContact, Name: "Anna Lee, 000"}}
+		}, func(s *tg.Server) {
+			s.Fail("sendContact", 1, tg.Fault{Status: 400, Description: "Bad Request: PHONE_NUMBER_INVALID"})
+		}, []string{"Anna Lee, 000"}},
 		"a file that is gone": {"look", func(_ *testing.T, k *memory) []contract.Attachment {
 			a := k.keeps("document", "a.txt", "text/plain", "x")
 			k.mu.Lock()

@@ -62,6 +62,8 @@ func (s *Server) dispatch(ctx context.Context, token, method string, p params) (
 		return s.sendMedia(b, p, kind)
 	}
 	switch method {
+	case "sendlocation", "sendvenue", "sendcontact":
+		return s.sendPlace(b, p, strings.TrimPrefix(method, "send"))
 	case "sendmediagroup":
 		return s.sendMediaGroup(b, p)
 	case "getme":

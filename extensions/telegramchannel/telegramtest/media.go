@@ -46,6 +46,31 @@ func (s *Server) sendMedia(b *bot, p params, kind string) (any, *apiError) {
 	return sent[0], nil
 }
 
+// sendPlace sends a location, a venue or a contact, whose fields are the text of the message.
+func (s *Server) sendPlace(b *bot, p params, kind string) (any, *apiError) {
+	needed := map[string][]string{
+		"location": {"latitude", "longitude"}, "venue": {"latitude", "longitude", "title", "address"},
+		"contact": {"phone_number", "first_name"},
+	}[kind]
+	var values []string
+	for _, name := range needed {
+		if p[name] == "" {
+			return nil, badRequest("%s is empty", name)
+		}
+		values = append(values, p[name])
+	}
+	rows, refusal := keyboard(p)
+	if refusal != nil {
+		return nil, refusal
+	}
+	only := Message{Media: kind, Text: strings.Join(values, "|"), Buttons: rows}
+	sent, refusal := s.addSent(b, p, []Message{only}, "", "")
+	if refusal != nil {
+		return nil, refusal
+	}
+	return sent[0], nil
+}
+
 func (s *Server) sendMediaGroup(b *bot, p params) (any, *apiError) {
 	var parts []struct {
 		Type     string          `json:"type"`
