@@ -22,7 +22,7 @@ type budget struct{ most, aim int }
 // moves out of the kernel.
 var budgets = map[string]budget{
 	"kernel":            {852, 890},
-	"kernel/admin":      {568, 400},
+	"kernel/admin":      {584, 400},
 	"kernel/blobs":      {182, 180},
 	"kernel/bus":        {3090, 2950},
 	"kernel/clock":      {81, 120},
@@ -31,16 +31,16 @@ var budgets = map[string]budget{
 	"kernel/host":       {1415, 1230},
 	"kernel/journal":    {332, 225},
 	"kernel/models":     {648, 690},
-	"kernel/people":     {298, 250},
+	"kernel/people":     {302, 250},
 	"kernel/questions":  {183, 315},
 	"kernel/router":     {2450, 1850},
 	"kernel/session":    {1328, 1150},
 	"kernel/supervisor": {1269, 1250},
-	"kernel/tools":      {1214, 1250},
+	"kernel/tools":      {1215, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14274, 12000}
+var kernelBudget = budget{14289, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
@@ -34,7 +35,7 @@ func newMemoryExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		document, err := tool(c.Context(), k, exportMemories, arguments)
+		document, err := tool(c.Context(), k, &adminv1.CallToolRequest{Name: exportMemories, Arguments: arguments})
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,32 +100,60 @@ func (p *printer) people(people *adminv1.PeopleResponse, channels []admin.Channe
 func newPairingApprove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "approve CODE", Short: "Approve a person by their code", Args: cobra.ExactArgs(1),
-		Long: "Approves the person with the code. The first one on a channel becomes its owner and\ngets " +
-			"notices and reminders there.",
+		Long: "Approves the account with the code. The first one on a channel is yours, the owner's: notices and\n" +
+			"reminders go there, and it sees what is yours. With --role, it is a person of its own; the other\n" +
+			"accounts on the channel are, too, without it.",
+		Example:           "  switchboard pairing approve ABCD2345\n  switchboard pairing approve ABCD2345 --role guest",
 		ValidArgsFunction: first(pairingCodes),
 	}
 	asJSON := jsonFlag(c)
+	role := c.Flags().String("role", "", "approve another person, with a role: member, guest or owner")
+	if err := c.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(rolesApproved,
+		cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
+	}
 	c.RunE = withKernel("approve", func(c *cobra.Command, k *admin.Client, args []string) error {
-		one, err := k.Approve(c.Context(), &adminv1.ApproveRequest{Code: args[0]})
+		if c.Flags().Changed("role") && !slices.Contains(rolesApproved, *role) {
+			return fmt.Errorf("--role %s: give one of %s", *role, strings.Join(rolesApproved, ", "))
+		}
+		one, err := k.Approve(c.Context(), &adminv1.ApproveRequest{Code: args[0], Role: *role})
 		if err != nil {
 			return hinted(err, "switchboard pairing list")
 		}
 		if *asJSON {
 			return printJSON(c, one)
 		}
-		who := one.UserId
-		if one.Name != "" {
-			who = fmt.Sprintf("%s (%s)", one.Name, one.UserId)
-		}
-		p := printerOf(c)
-		if one.Owner {
-			p.line("%s is approved on %s, as its owner.", who, one.Channel)
-		} else {
-			p.line("%s is approved on %s.", who, one.Channel)
-		}
-		return nil
+		return printerOf(c).approved(c.Context(), k, one, *role)
 	})
 	return c
+}
+
+// rolesApproved are those with which a person can be approved.
+var rolesApproved = []string{"member", "guest", "owner"}
+
+// approved tells whose account was approved, and how to undo that.
+func (p *printer) approved(ctx context.Context, k *admin.Client, one *adminv1.Account, role string) error {
+	who := one.UserId
+	if one.Name != "" {
+		who = fmt.Sprintf("%s (%s)", one.Name, one.UserId)
+	}
+	if !one.Owner {
+		p.line("%s is connected on %s, as %s.", who, one.Channel, asRole(cmp.Or(role, "member")))
+		return nil
+	}
+	p.line("%s is connected on %s as you, the owner.", who, one.Channel)
+	all, err := k.People(ctx, &adminv1.PeopleRequest{})
+	if err != nil {
+		return err
+	}
+	undo := fmt.Sprintf("switchboard pairing revoke %s %s", one.Channel, one.UserId)
+	for _, x := range all.People {
+		if x.Id == "owner" && len(x.Accounts) > 1 {
+			undo = "switchboard people unlink " + addressOf(one)
+		}
+	}
+	p.line("If this is another person: `%s`", undo)
+	return nil
 }
 
 func newPairingClear() *cobra.Command {

@@ -21,8 +21,13 @@ const endTime = 10 * time.Second
 
 // revocation is what ended with an approval.
 type revocation struct {
-	Channel   string                 `json:"channel"`
-	User      string                 `json:"user_id"`
+	Channel string `json:"channel"`
+	User    string `json:"user_id"`
+	endings
+}
+
+// endings are what ended for a person.
+type endings struct {
 	Turns     int32                  `json:"turns"`
 	Jobs      int32                  `json:"jobs"`
 	Questions int32                  `json:"questions"`
@@ -52,35 +57,40 @@ func newPairingRevoke() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		e := revocation{
-			Channel: args[0], User: args[1], Turns: out.Turns, Jobs: out.Jobs, Questions: out.Questions, Messages: out.Sends,
-			Others: []contract.PersonEnded{},
-		}
+		e := revocation{Channel: args[0], User: args[1], endings: endedBy(out)}
 		if err := e.collect(c.Context(), k, out.Event); err != nil {
 			return fmt.Errorf("%s is revoked; read what has ended: %w", e.User, err)
 		}
 		if *asJSON {
 			return printJSON(c, e)
 		}
-		printerOf(c).revocation(e)
+		p := printerOf(c)
+		p.line("%s is no longer approved on %s.", e.User, e.Channel)
+		p.endings(e.endings)
 		return nil
 	})
 	return c
 }
 
+func endedBy(out *adminv1.RevokeResponse) endings {
+	return endings{
+		Turns: out.Turns, Jobs: out.Jobs, Questions: out.Questions, Messages: out.Sends, Others: []contract.PersonEnded{},
+	}
+}
+
 // collect waits until the extensions have ended what they keep, and reads what that was.
-func (e *revocation) collect(ctx context.Context, k *admin.Client, event string) error {
+func (e *endings) collect(ctx context.Context, k *admin.Client, events ...string) error {
 	late := time.After(endTime)
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for {
-		deliveries, err := admin.Deliveries(ctx, k, &adminv1.DeliveriesRequest{Events: []string{event}})
+		deliveries, err := admin.Deliveries(ctx, k, &adminv1.DeliveriesRequest{Events: events})
 		if err != nil {
 			return err
 		}
 		e.Late = nil
 		for _, d := range deliveries {
-			if d.State == "pending" || d.State == "in flight" {
+			if (d.State == "pending" || d.State == "in flight") && !slices.Contains(e.Late, d.Extension) {
 				e.Late = append(e.Late, d.Extension)
 			}
 		}
@@ -96,22 +106,34 @@ func (e *revocation) collect(ctx context.Context, k *admin.Client, event string)
 		}
 		break
 	}
-	events, err := admin.Events(ctx, k, &adminv1.EventsRequest{CorrelationId: event})
-	if err != nil {
-		return err
-	}
-	for _, one := range slices.Backward(events) {
-		var theirs contract.PersonEnded
-		if topic.Owner(one.Topic) == one.Source && strings.HasSuffix(one.Topic, ".ended") &&
-			json.Unmarshal(one.Payload, &theirs) == nil {
-			e.Others = append(e.Others, theirs)
+	for _, event := range events {
+		followed, err := admin.Events(ctx, k, &adminv1.EventsRequest{CorrelationId: event})
+		if err != nil {
+			return err
+		}
+		for _, one := range slices.Backward(followed) {
+			var theirs contract.PersonEnded
+			if topic.Owner(one.Topic) == one.Source && strings.HasSuffix(one.Topic, ".ended") &&
+				json.Unmarshal(one.Payload, &theirs) == nil {
+				e.add(theirs)
+			}
 		}
 	}
 	return nil
 }
 
-func (p *printer) revocation(e revocation) {
-	p.line("%s is no longer approved on %s.", e.User, e.Channel)
+// add adds what an extension has ended, to what it has ended of the same kind.
+func (e *endings) add(theirs contract.PersonEnded) {
+	for i := range e.Others {
+		if e.Others[i].Kind == theirs.Kind {
+			e.Others[i].Names = append(e.Others[i].Names, theirs.Names...)
+			return
+		}
+	}
+	e.Others = append(e.Others, theirs)
+}
+
+func (p *printer) endings(e endings) {
 	var counted []string
 	for _, one := range []struct {
 		n    int32

@@ -53,7 +53,7 @@ func newRootCommand() *cobra.Command {
 		}
 	}
 	add("main", newSetupCommand(), newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
-	add("manage", newChannelsCommand(), newPairingCommand(), newGroupsCommand(), newApprovalsCommand(),
+	add("manage", newChannelsCommand(), newPairingCommand(), newPeopleCommand(), newGroupsCommand(), newApprovalsCommand(),
 		newAgentsCommand(), newModelsCommand(),
 		newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(),
 		newMemoryCommand(),

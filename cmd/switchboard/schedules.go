@@ -106,5 +106,10 @@ func newSchedulesList() *cobra.Command {
 }
 
 func readSchedules(ctx context.Context, k *admin.Client, all bool) (scheduleList, error) {
-	return callTool[scheduleList](ctx, k, listSchedules, map[string]any{"all": all, "limit": 1000})
+	return schedulesOf(ctx, k, "", all)
+}
+
+// schedulesOf reads the schedules that a person set up; of all people without one.
+func schedulesOf(ctx context.Context, k *admin.Client, person string, all bool) (scheduleList, error) {
+	return callToolOf[scheduleList](ctx, k, person, listSchedules, map[string]any{"all": all, "limit": 1000})
 }

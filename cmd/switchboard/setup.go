@@ -373,8 +373,9 @@ func (s *setup) pair(ctx context.Context, k *admin.Client) error {
 		}
 		one, err := k.Approve(ctx, &adminv1.ApproveRequest{Code: code})
 		if err == nil {
-			s.done("%s is approved. The bot answers now.", strings.TrimSpace(one.Name+" "+one.UserId))
-			return nil
+			err = s.p.approved(ctx, k, one, "")
+			s.done("The bot answers now.")
+			return err
 		}
 		s.fail(err)
 	}

@@ -22,7 +22,8 @@ var otherWords = map[string]string{
 	"memory":     "memories remember notes note facts fact forget",
 	"models":     "llm providers provider",
 	"channels":   "send notify telegram slack discord",
-	"pairing":    "pair approve people users user invite",
+	"pairing":    "pair approve invite",
+	"people":     "users user person persons accounts account members roles",
 	"config":     "settings",
 	"backup":     "restore export save",
 	"extensions": "plugins plugin addons restart",
@@ -40,6 +41,8 @@ var otherWords = map[string]string{
 	"revoke":     "remove delete deny ban block rm",
 	"restart":    "reload reset",
 	"create":     "make now new",
+	"role":       "promote demote block ban",
+	"unlink":     "split separate link",
 }
 
 // unknownCommand is the error for a command that doesn't exist, with the likeliest one.

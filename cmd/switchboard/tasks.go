@@ -111,10 +111,15 @@ func newTasksList() *cobra.Command {
 }
 
 func readTasks(ctx context.Context, k *admin.Client, all bool) ([]task, int, error) {
-	found, err := callTool[struct {
+	return tasksOf(ctx, k, "", all)
+}
+
+// tasksOf reads the tasks that a person gave; of all people without one.
+func tasksOf(ctx context.Context, k *admin.Client, person string, all bool) ([]task, int, error) {
+	found, err := callToolOf[struct {
 		Tasks []task
 		More  int
-	}](ctx, k, listTasks, map[string]any{"all": all})
+	}](ctx, k, person, listTasks, map[string]any{"all": all})
 	return found.Tasks, found.More, err
 }
 

@@ -23,12 +23,12 @@ const (
 
 // tool calls a tool and returns its answer, or its error. It waits for an extension that is
 // starting.
-func tool(ctx context.Context, k *admin.Client, name string, arguments json.RawMessage) (string, error) {
+func tool(ctx context.Context, k *admin.Client, q *adminv1.CallToolRequest) (string, error) {
 	for end := time.Now().Add(startTimeout); ; {
-		result, err := k.CallTool(ctx, &adminv1.CallToolRequest{Name: name, Arguments: arguments})
+		result, err := k.CallTool(ctx, q)
 		if err == nil && result.IsError {
 			err = errors.New(result.Content)
-		} else if err != nil && ctx.Err() == nil && time.Now().Before(end) && isStarting(ctx, k, name) {
+		} else if err != nil && ctx.Err() == nil && time.Now().Before(end) && isStarting(ctx, k, q.GetName()) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(startPoll):
@@ -49,12 +49,19 @@ func isStarting(ctx context.Context, k *admin.Client, name string) bool {
 }
 
 // callTool calls a tool and decodes its answer.
-func callTool[T any](ctx context.Context, k *admin.Client, name string, fields map[string]any) (answer T, err error) {
+func callTool[T any](ctx context.Context, k *admin.Client, name string, fields map[string]any) (T, error) {
+	return callToolOf[T](ctx, k, "", name, fields)
+}
+
+// callToolOf calls a tool, which sees only what a person set up, and decodes its answer.
+func callToolOf[T any](
+	ctx context.Context, k *admin.Client, person, name string, fields map[string]any,
+) (answer T, err error) {
 	arguments, err := json.Marshal(fields)
 	if err != nil {
 		return answer, err
 	}
-	content, err := tool(ctx, k, name, arguments)
+	content, err := tool(ctx, k, &adminv1.CallToolRequest{Name: name, Arguments: arguments, Person: person})
 	if err != nil {
 		return answer, err
 	}

@@ -1294,6 +1294,7 @@ type Account struct {
 	Owner         bool                   `protobuf:"varint,4,opt,name=owner,proto3" json:"owner,omitempty"`                                     // one of the owner's
 	ApprovedAtUs  int64                  `protobuf:"varint,5,opt,name=approved_at_us,json=approvedAtUs,proto3" json:"approved_at_us,omitempty"` // 0: the configuration admits it
 	Id            string                 `protobuf:"bytes,6,opt,name=id,proto3" json:"id,omitempty"`                                            // opaque
+	Conversation  string                 `protobuf:"bytes,7,opt,name=conversation,proto3" json:"conversation,omitempty"`                        // the channel's address of the private one; empty: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1366,6 +1367,13 @@ func (x *Account) GetApprovedAtUs() int64 {
 func (x *Account) GetId() string {
 	if x != nil {
 		return x.Id
+	}
+	return ""
+}
+
+func (x *Account) GetConversation() string {
+	if x != nil {
+		return x.Conversation
 	}
 	return ""
 }
@@ -3110,8 +3118,11 @@ func (x *Sent) GetProviderIds() []string {
 }
 
 type ApproveRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Code  string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	// The role of a person of their own: owner, member, guest. Empty: a member, or the
+	// owner's account if it is the first one on its channel.
+	Role          string `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3149,6 +3160,13 @@ func (*ApproveRequest) Descriptor() ([]byte, []int) {
 func (x *ApproveRequest) GetCode() string {
 	if x != nil {
 		return x.Code
+	}
+	return ""
+}
+
+func (x *ApproveRequest) GetRole() string {
+	if x != nil {
+		return x.Role
 	}
 	return ""
 }
@@ -3214,7 +3232,8 @@ type RevokeResponse struct {
 	Sends     int32                  `protobuf:"varint,4,opt,name=sends,proto3" json:"sends,omitempty"`         // texts that waited
 	// The event system.person.revoked. Extensions end what they keep when they get it, and
 	// say so in events that follow from it.
-	Event         string `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`
+	Event         string   `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`
+	Events        []string `protobuf:"bytes,6,rep,name=events,proto3" json:"events,omitempty"` // all of them: a person who is removed has one for each account
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3282,6 +3301,13 @@ func (x *RevokeResponse) GetEvent() string {
 		return x.Event
 	}
 	return ""
+}
+
+func (x *RevokeResponse) GetEvents() []string {
+	if x != nil {
+		return x.Events
+	}
+	return nil
 }
 
 type ClearPairingsRequest struct {
@@ -3596,6 +3622,7 @@ type CallToolRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`           // <extension>/<tool>
 	Arguments     []byte                 `protobuf:"bytes,2,opt,name=arguments,proto3" json:"arguments,omitempty"` // JSON object
+	Person        string                 `protobuf:"bytes,3,opt,name=person,proto3" json:"person,omitempty"`       // id: only what this person set up is used and changed; empty: everything
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3642,6 +3669,13 @@ func (x *CallToolRequest) GetArguments() []byte {
 		return x.Arguments
 	}
 	return nil
+}
+
+func (x *CallToolRequest) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
 }
 
 type ToolResult struct {
@@ -3901,14 +3935,15 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\bapproved\x18\x01 \x03(\v2\x1d.switchboard.admin.v1.AccountR\bapproved\x127\n" +
 	"\awaiting\x18\x02 \x03(\v2\x1d.switchboard.admin.v1.PairingR\awaiting\x123\n" +
 	"\x06groups\x18\x03 \x03(\v2\x1b.switchboard.admin.v1.GroupR\x06groups\x124\n" +
-	"\x06people\x18\x04 \x03(\v2\x1c.switchboard.admin.v1.PersonR\x06people\"\x9c\x01\n" +
+	"\x06people\x18\x04 \x03(\v2\x1c.switchboard.admin.v1.PersonR\x06people\"\xc0\x01\n" +
 	"\aAccount\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\bR\x05owner\x12$\n" +
 	"\x0eapproved_at_us\x18\x05 \x01(\x03R\fapprovedAtUs\x12\x0e\n" +
-	"\x02id\x18\x06 \x01(\tR\x02id\"\xc1\x01\n" +
+	"\x02id\x18\x06 \x01(\tR\x02id\x12\"\n" +
+	"\fconversation\x18\a \x01(\tR\fconversation\"\xc1\x01\n" +
 	"\x06Person\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -4059,18 +4094,20 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"channel_id\x18\x02 \x01(\tR\tchannelId\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x16\n" +
 	"\x06events\x18\x04 \x03(\tR\x06events\x12!\n" +
-	"\fprovider_ids\x18\x05 \x03(\tR\vproviderIds\"$\n" +
+	"\fprovider_ids\x18\x05 \x03(\tR\vproviderIds\"8\n" +
 	"\x0eApproveRequest\x12\x12\n" +
-	"\x04code\x18\x01 \x01(\tR\x04code\"B\n" +
+	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\"B\n" +
 	"\rRevokeRequest\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\"\x84\x01\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\"\x9c\x01\n" +
 	"\x0eRevokeResponse\x12\x14\n" +
 	"\x05turns\x18\x01 \x01(\x05R\x05turns\x12\x12\n" +
 	"\x04jobs\x18\x02 \x01(\x05R\x04jobs\x12\x1c\n" +
 	"\tquestions\x18\x03 \x01(\x05R\tquestions\x12\x14\n" +
 	"\x05sends\x18\x04 \x01(\x05R\x05sends\x12\x14\n" +
-	"\x05event\x18\x05 \x01(\tR\x05event\"0\n" +
+	"\x05event\x18\x05 \x01(\tR\x05event\x12\x16\n" +
+	"\x06events\x18\x06 \x03(\tR\x06events\"0\n" +
 	"\x14ClearPairingsRequest\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\"1\n" +
 	"\x15ClearPairingsResponse\x12\x18\n" +
@@ -4086,10 +4123,11 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"deliveries\"&\n" +
 	"\x14DeleteSessionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x17\n" +
-	"\x15DeleteSessionResponse\"C\n" +
+	"\x15DeleteSessionResponse\"[\n" +
 	"\x0fCallToolRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
-	"\targuments\x18\x02 \x01(\fR\targuments\"A\n" +
+	"\targuments\x18\x02 \x01(\fR\targuments\x12\x16\n" +
+	"\x06person\x18\x03 \x01(\tR\x06person\"A\n" +
 	"\n" +
 	"ToolResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +

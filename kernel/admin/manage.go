@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/router"
 	"github.com/switchboard-run/switchboard/kernel/session"
@@ -60,7 +61,9 @@ func commit[T any](s *Service, change func(*bus.Tx) (T, error)) (made T, err err
 
 // Approve implements adminv1.ManageServer.
 func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (*adminv1.Account, error) {
-	p, err := commit(s, func(tx *bus.Tx) (*people.Account, error) { return s.Router.Approve(tx, q.GetCode()) })
+	p, err := commit(s, func(tx *bus.Tx) (*people.Account, error) {
+		return s.Router.Approve(tx, q.GetCode(), q.GetRole())
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +153,20 @@ func (s *Service) CallTool(ctx context.Context, q *adminv1.CallToolRequest) (*ad
 	if !json.Valid(q.GetArguments()) {
 		return nil, fmt.Errorf("%w: the arguments of %s are not JSON", contract.ErrInvalid, q.GetName())
 	}
-	result, err := s.Tools.CallOutsideTurn(ctx, q.GetName(), q.GetArguments())
+	var of contract.Principal
+	if q.GetPerson() != "" {
+		if err := s.Bus.View(ctx, func(r journal.Reader) error {
+			p, err := router.PersonOf(r, q.GetPerson())
+			if err == nil {
+				of = p.Principal("")
+				of.Confined = true
+			}
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	result, err := s.Tools.CallOutsideTurn(ctx, q.GetName(), q.GetArguments(), of)
 	return &adminv1.ToolResult{Content: result.GetContent(), IsError: result.GetIsError()}, err
 }
 

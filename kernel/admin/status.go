@@ -196,7 +196,7 @@ func group(g session.Group) *adminv1.Group {
 func account(a *people.Account) *adminv1.Account {
 	return &adminv1.Account{
 		Id: a.ID, Channel: a.Channel, UserId: a.UserID, Name: valid(a.Name), Owner: a.Person == people.Owner,
-		ApprovedAtUs: a.ApprovedAt,
+		ApprovedAtUs: a.ApprovedAt, Conversation: valid(a.Conversation),
 	}
 }
 

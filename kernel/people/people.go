@@ -256,11 +256,19 @@ func Join(tx journal.Tx, from, to *Person) error {
 	return Change(tx, to)
 }
 
-// Split makes an account of several a person of its own: a member.
+// Split makes an account of several a person of its own: a member. If it is the owner's
+// on its channel, that has none until the next approval.
 func Split(tx journal.Tx, a *Account) error {
 	p, err := a.Of(tx)
 	if err != nil {
 		return err
+	}
+	if o, err := load[Account](tx, ownerKey(a.Channel)); err != nil {
+		return err
+	} else if o != nil && o.UserID == a.UserID {
+		if err := tx.KVDelete(contract.KernelSource, ownerKey(a.Channel)); err != nil {
+			return err
+		}
 	}
 	p.Accounts = slices.DeleteFunc(p.Accounts, func(id string) bool { return id == a.ID })
 	if p.Home == a.ID {
@@ -329,11 +337,6 @@ func (s *Store) OwnerOn(r journal.Reader, c *directory.Channel) (Account, error)
 
 // SetOwner makes an account that of the owner on its channel.
 func SetOwner(tx journal.Tx, a Account) error { return save(tx, ownerKey(a.Channel), a) }
-
-// UnsetOwner leaves a channel without an owner.
-func UnsetOwner(tx journal.Tx, channel string) error {
-	return tx.KVDelete(contract.KernelSource, ownerKey(channel))
-}
 
 // earlier is the prefix of the keys of accounts before they had persons.
 const earlier = "person/"

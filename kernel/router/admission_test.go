@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -41,7 +42,7 @@ func asksIn(w *kerneltest.World, c *kerneltest.Channel, person string) string {
 
 func approve(w *kerneltest.World, code string) (p *people.Account, err error) {
 	err = w.Bus.Do(func(tx *bus.Tx) (err error) {
-		p, err = w.Router.Approve(tx, code)
+		p, err = w.Router.Approve(tx, code, "")
 		return err
 	})
 	w.Settle()
@@ -413,6 +414,52 @@ func TestAMessageWithoutAPlaceIsADeadLetter(t *testing.T) {
 		}
 		if len(dead) != 3 {
 			t.Errorf("%d dead letters, want 3", len(dead))
+		}
+	})
+}
+
+// With a role, an account is another person; without one, the first account on a channel
+// is the owner's, until it is unlinked.
+func TestWhoseAccountIsApproved(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		h := withHome(w)
+		h.private(h.telegram, "anna")
+		post := w.Channel("post")
+		codes := map[string]string{}
+		for _, person := range []string{"dora", "emil", "frida"} {
+			codes[person] = asksIn(w, post, person)
+		}
+		approved := func(person, role string) (p *people.Person, err error) {
+			err = w.Bus.Do(func(tx *bus.Tx) error {
+				_, err := w.Router.Approve(tx, codes[person], role)
+				return err
+			})
+			w.Settle()
+			if err != nil {
+				return nil, err
+			}
+			post.ShowsOne("You are connected")
+			return h.person(person), nil
+		}
+		if _, err := approved("dora", "king"); !errors.Is(err, contract.ErrInvalid) {
+			t.Errorf("approved as a king: %v", err)
+		}
+		if p, err := approved("dora", people.RoleGuest); err != nil || p.Role != people.RoleGuest || len(p.Accounts) != 1 {
+			t.Errorf("the first one, as a guest: %+v, %v", p, err)
+		}
+		emil, err := approved("emil", "")
+		if err != nil || emil.ID != people.Owner || len(emil.Accounts) != 2 {
+			t.Fatalf("the first one without a role: %+v, %v", emil, err)
+		}
+		w.Do(func(tx *bus.Tx) error {
+			_, err := w.Router.Unlink(tx, emil.Accounts[1])
+			return err
+		})
+		if p := h.person("emil"); p.ID == people.Owner || p.May(people.RoleOwner) {
+			t.Errorf("unlinked from the owner: %+v", p)
+		}
+		if p, err := approved("frida", ""); err != nil || p.ID != people.Owner {
+			t.Errorf("the next one after the owner's account was unlinked: %+v, %v", p, err)
 		}
 	})
 }

@@ -160,9 +160,10 @@ func ClearPairings(tx *bus.Tx, channel string) (cleared int, err error) {
 	return cleared, err
 }
 
-// Approve admits the account that got the code. The first one on a channel is the
-// owner's, unless the configuration admits a person there by name.
-func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*people.Account, error) {
+// Approve admits the account that got the code. With a role it is a person of its own.
+// Otherwise the first one on a channel is the owner's, unless the configuration admits a
+// person there by name.
+func (r *MessageRouter) Approve(tx *bus.Tx, code, role string) (*people.Account, error) {
 	waiting, err := Waiting(tx, time.UnixMicro(tx.Now))
 	if err != nil {
 		return nil, err
@@ -183,11 +184,14 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code string) (*people.Account, error
 		return nil, err
 	}
 	p.ApprovedAt = tx.Now
-	owns := owner.UserID == "" || owner.UserID == p.UserID
+	owns := role == "" && (owner.UserID == "" || owner.UserID == p.UserID)
 	if owns {
 		err = people.SetOwner(tx, p.Account)
 	}
 	a, errMet := r.people.Meet(tx, p.Account, owns)
+	if role != "" && errMet == nil {
+		_, errMet = r.SetRole(tx, a.ID, role)
+	}
 	greeting := contract.ChannelSend{
 		Text: words.Say(p.Language, "You are connected. Write to me whenever you like."), Kind: contract.SendReply,
 	}

@@ -199,7 +199,7 @@ func (r *MessageRouter) RemovePerson(tx *bus.Tx, person string) (*adminv1.Revoke
 		if err != nil {
 			return nil, err
 		}
-		ended.Event = one.GetEvent()
+		ended.Event, ended.Events = one.GetEvent(), append(ended.Events, one.GetEvent())
 		ended.Turns, ended.Jobs = ended.Turns+one.GetTurns(), ended.Jobs+one.GetJobs()
 		ended.Questions, ended.Sends = ended.Questions+one.GetQuestions(), ended.Sends+one.GetSends()
 	}

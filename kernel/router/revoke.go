@@ -42,15 +42,6 @@ func (r *MessageRouter) Revoke(tx *bus.Tx, channel, user string) (*adminv1.Revok
 // endAccount ends what runs and waits for an account; removed: and deletes what is its
 // own.
 func (r *MessageRouter) endAccount(tx *bus.Tx, a *people.Account, removed bool) (*adminv1.RevokeResponse, error) {
-	if c := r.directory.Current().Channel(a.Channel); c != nil {
-		owner, err := r.people.OwnerOn(tx, c)
-		if err == nil && owner.UserID == a.UserID {
-			err = people.UnsetOwner(tx, a.Channel)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
 	v := &revocation{
 		MessageRouter: r, tx: tx, account: *a, conversations: map[string]*journal.Conversation{}, sessions: map[int64]bool{},
 		ended: &adminv1.RevokeResponse{},

@@ -133,7 +133,7 @@ func TestWhatNeedsApproval(t *testing.T) {
 				}
 				w.says(result, false, "noted")
 				// A person at the command line has decided already.
-				if r, err := w.Tools.CallOutsideTurn(w.T.Context(), "notes/add", nil); err != nil || r.GetContent() != "noted" {
+				if r, err := w.Tools.CallOutsideTurn(w.T.Context(), "notes/add", nil, contract.Principal{}); err != nil || r.GetContent() != "noted" {
 					t.Errorf("at the command line: %v, %v", r, err)
 				}
 			})

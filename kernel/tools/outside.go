@@ -16,12 +16,12 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// CallOutsideTurn runs a tool of an extension for a person at the command line. Its
-// effects are one commit of that extension. No row makes a repeat safe, so only a
+// CallOutsideTurn runs a tool of an extension for a person at the command line, who sees
+// what the principal sees. Its effects are one commit of that extension. No row makes a repeat safe, so only a
 // version conflict is retried. It waits for an extension that starts for the first
 // time.
 func (r *Runner) CallOutsideTurn(
-	ctx context.Context, name string, raw json.RawMessage,
+	ctx context.Context, name string, raw json.RawMessage, of contract.Principal,
 ) (*extensionv1.CallResult, error) {
 	_, t, extension := r.awaitTool(ctx, name)
 	if t == nil || t.Extension == coretool.Extension {
@@ -30,7 +30,8 @@ func (r *Runner) CallOutsideTurn(
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for conflicts := 0; ; conflicts++ {
-		result, err := r.callOutsideTurn(ctx, nil, t, raw, &extensionv1.CallRequest{Repeat: conflicts > 0}, true)
+		q := &extensionv1.CallRequest{Repeat: conflicts > 0, Person: of.Person, Principal: of.Proto()}
+		result, err := r.callOutsideTurn(ctx, nil, t, raw, q, true)
 		if !errors.Is(err, contract.ErrConflict) || conflicts >= maxConflicts {
 			return result, err
 		}

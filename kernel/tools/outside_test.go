@@ -63,7 +63,7 @@ func TestAlone(t *testing.T) {
 				w.Do(func(tx *bus.Tx) error { _, err := tx.KVPut("counter", "n", []byte("0")); return err })
 			}
 		})
-		r, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`))
+		r, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`), contract.Principal{})
 		if err != nil || r.GetContent() != "added" || stored(w) != `{"by":1}` {
 			t.Fatalf("%v, %v, stored %s", r, err, stored(w))
 		}
@@ -75,6 +75,7 @@ func TestAlone(t *testing.T) {
 			w.T.Context(),
 			"counter/add",
 			json.RawMessage(`{"by":2}`),
+			contract.Principal{},
 		); err != nil || calls != 3 ||
 			stored(w) != `{"by":2}` {
 			t.Errorf("after a conflict: %v, %d calls, stored %s", err, calls, stored(w))
@@ -84,6 +85,7 @@ func TestAlone(t *testing.T) {
 				w.T.Context(),
 				"counter/add",
 				json.RawMessage(raw),
+				contract.Principal{},
 			); !errors.Is(
 				err,
 				contract.ErrInvalid,
@@ -92,7 +94,7 @@ func TestAlone(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"counter/nothing", "nobody/add", "core/send_to_channel", "counter", ""} {
-			if _, err := w.Tools.CallOutsideTurn(w.T.Context(), name, nil); !errors.Is(err, contract.ErrNotFound) {
+			if _, err := w.Tools.CallOutsideTurn(w.T.Context(), name, nil, contract.Principal{}); !errors.Is(err, contract.ErrNotFound) {
 				t.Errorf("tool %q: %v", name, err)
 			}
 		}
@@ -104,6 +106,7 @@ func TestAlone(t *testing.T) {
 			w.T.Context(),
 			"counter/add",
 			json.RawMessage(`{"by":1}`),
+			contract.Principal{},
 		); !errors.Is(
 			err,
 			contract.ErrUnavailable,
@@ -119,7 +122,7 @@ func TestAloneWaitsForAnExtensionThatIsStartedForTheFirstTime(t *testing.T) {
 		w.Know(func(s *directory.Snapshot) { s.Starting = []string{"counter"} })
 		result := make(chan error)
 		go func() {
-			_, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`))
+			_, err := w.Tools.CallOutsideTurn(w.T.Context(), "counter/add", json.RawMessage(`{"by":1}`), contract.Principal{})
 			result <- err
 		}()
 		w.Wait(5 * time.Second)
@@ -134,6 +137,7 @@ func TestAloneWaitsForAnExtensionThatIsStartedForTheFirstTime(t *testing.T) {
 			w.T.Context(),
 			"nobody/add",
 			nil,
+			contract.Principal{},
 		); !errors.Is(err, contract.ErrNotFound) ||
 			time.Since(began) > 0 {
 			t.Errorf("of an extension that is not there: %v after %s", err, time.Since(began))
@@ -154,6 +158,7 @@ func TestAloneOfAnOldGeneration(t *testing.T) {
 			w.T.Context(),
 			"counter/add",
 			json.RawMessage(`{"by":1}`),
+			contract.Principal{},
 		); !errors.Is(
 			err,
 			contract.ErrStale,

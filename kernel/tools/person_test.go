@@ -30,7 +30,7 @@ func (w *world) pairs(c *kerneltest.Channel, id, name, language string) {
 		return err
 	})
 	w.Do(func(tx *bus.Tx) error {
-		_, err := w.Router.Approve(tx, code)
+		_, err := w.Router.Approve(tx, code, "")
 		return err
 	})
 	c.Sends()

@@ -157,7 +157,8 @@ func TestFirstDay(t *testing.T) {
 	d.keys, d.lines = d.keys-len("NOSUCH22")-1, d.lines-1 // not a part of the way
 	d.hears("Code (Enter skips):")
 	d.types(strings.ToLower(code[1]))
-	d.hears("is approved. The bot answers now.")
+	d.hears("as you, the owner.")
+	d.hears("The bot answers now.")
 	d.ends(0)
 	w.model.Queue(openaitest.Answer{Text: "Nice to meet you."})
 	n := len(w.texts(anna))
