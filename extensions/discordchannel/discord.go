@@ -60,6 +60,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/attachment"
 	"github.com/switchboard-run/switchboard/sdk/draft"
 	"github.com/switchboard-run/switchboard/sdk/typing"
 )
@@ -126,13 +127,13 @@ type activation struct {
 	places *places
 	// privateChats are the ids of private chats, by user.
 	privateChats sync.Map
-	downloads    chan struct{} // a slot for each that runs
+	downloads    *attachment.Downloads
 	done         chan struct{} // closed when the gateway has ended
 }
 
 func (c *channel) start(ctx context.Context, k kernel, set settings, token string) error {
 	a := &activation{kernel: k, log: k.Log(), set: set,
-		downloads: make(chan struct{}, downloadsAtOnce), done: make(chan struct{})}
+		downloads: attachment.NewDownloads(set.files.stall), done: make(chan struct{})}
 	switch {
 	case token == "":
 		k.SetReadiness(sdk.Unconfigured, noToken)

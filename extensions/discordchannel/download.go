@@ -17,9 +17,6 @@ import (
 	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
 
-// downloadsAtOnce bounds concurrent downloads.
-const downloadsAtOnce = 8
-
 // fileTimes bound the time that files take.
 type fileTimes struct {
 	stall  time.Duration // how long a download may make no progress
@@ -117,47 +114,30 @@ func unreadable(a contract.Attachment, why string) contract.Attachment {
 	return contract.Attachment{Kind: why, Name: a.Name, Size: a.Size}
 }
 
-// errStalled is the cause of a download that made no progress.
-var errStalled = errors.New("the download made no progress")
-
 // errNoFile says that Discord will never give a file.
 var errNoFile = errors.New("no such file at Discord")
 
 // fetch downloads and stores the file of an attachment. If that can never succeed, the
 // attachment says why. After an error it may succeed later.
 func (a *activation) fetch(ctx context.Context, f remoteFile, at contract.Attachment) (contract.Attachment, error) {
-	select {
-	case a.downloads <- struct{}{}:
-		defer func() { <-a.downloads }()
-	case <-ctx.Done():
-		return at, ctx.Err()
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stalled := time.AfterFunc(a.set.files.stall, func() { cancel(errStalled) })
-	defer stalled.Stop()
-	body, err := a.open(ctx, f.URL)
-	if errors.Is(err, errNoFile) {
-		if body, err = a.openAgain(ctx, f); errors.Is(err, errNoFile) {
-			a.log.Warn("a file of a message cannot be downloaded", "error", a.api.redact(err))
-			return unreadable(at, gone), nil
+	got, err := a.downloads.Store(ctx, a.kernel, at, func(ctx context.Context) (io.ReadCloser, error) {
+		body, err := a.open(ctx, f.URL)
+		if errors.Is(err, errNoFile) {
+			body, err = a.openAgain(ctx, f)
 		}
-	}
-	if err != nil {
-		return at, err
-	}
-	defer func() { _ = body.Close() }()
-	got, err := attachment.Store(ctx, a.kernel, at, progress{body, func() { stalled.Reset(a.set.files.stall) }})
+		return body, err
+	})
 	switch {
+	case err == nil:
+		return got, nil
 	case errors.Is(err, contract.ErrTooLarge):
 		a.log.Warn("a file is not stored", "error", err)
 		return unreadable(at, tooLargeFor), nil
-	case err != nil && context.Cause(ctx) != nil:
-		return at, &httpcall.Error{Err: context.Cause(ctx)}
-	case err != nil:
-		return at, err
+	case errors.Is(err, errNoFile):
+		a.log.Warn("a file of a message cannot be downloaded", "error", a.api.redact(err))
+		return unreadable(at, gone), nil
 	}
-	return got, nil
+	return at, err
 }
 
 // open requests a file.
@@ -201,23 +181,6 @@ func (a *activation) openAgain(ctx context.Context, f remoteFile) (io.ReadCloser
 		}
 	}
 	return nil, errNoFile
-}
-
-// progress is the body of a download. Its errors are of type *httpcall.Error.
-type progress struct {
-	io.Reader
-	made func()
-}
-
-func (p progress) Read(into []byte) (int, error) {
-	n, err := p.Reader.Read(into)
-	if n > 0 {
-		p.made()
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = &httpcall.Error{Err: err}
-	}
-	return n, err
 }
 
 // fileName returns the name of a file that Discord shows.

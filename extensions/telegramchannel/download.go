@@ -13,12 +13,8 @@ import (
 	"github.com/go-telegram/bot"
 
 	"github.com/switchboard-run/switchboard/contract"
-	"github.com/switchboard-run/switchboard/sdk/attachment"
 	"github.com/switchboard-run/switchboard/sdk/httpcall"
 )
-
-// downloadsAtOnce bounds concurrent downloads.
-const downloadsAtOnce = 8
 
 // fileTimes bound the time that files take.
 type fileTimes struct {
@@ -31,9 +27,6 @@ type fileTimes struct {
 var defaultFileTimes = fileTimes{
 	stall: 30 * time.Second, budget: 5 * time.Second, giveUp: 10 * time.Minute, albumQuiet: time.Second,
 }
-
-// errStalled is the cause of a download that made no progress.
-var errStalled = errors.New("the download made no progress")
 
 // download requests a file by the path that getFile returned.
 func (a *api) download(ctx context.Context, path string) (io.ReadCloser, error) {
@@ -83,62 +76,24 @@ func isGone(err error) bool {
 // fetch downloads and stores the file of an attachment. If that can never succeed, the
 // attachment says why. After an error it may succeed later.
 func (a *activation) fetch(ctx context.Context, f remoteFile, at contract.Attachment) (contract.Attachment, error) {
-	select {
-	case a.downloads <- struct{}{}:
-		defer func() { <-a.downloads }()
-	case <-ctx.Done():
-		return at, ctx.Err()
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stalled := time.AfterFunc(a.set.files.stall, func() { cancel(errStalled) })
-	defer stalled.Stop()
-	remote, err := a.api.bot.GetFile(ctx, &bot.GetFileParams{FileID: f.ID})
-	if err != nil {
-		if strings.Contains(err.Error(), "file is too big") {
-			return unreadable(at, tooLarge), nil
+	got, err := a.downloads.Store(ctx, a.kernel, at, func(ctx context.Context) (io.ReadCloser, error) {
+		remote, err := a.api.bot.GetFile(ctx, &bot.GetFileParams{FileID: f.ID})
+		if err != nil {
+			return nil, err
 		}
-		return a.failed(at, err)
-	}
-	body, err := a.api.download(ctx, remote.FilePath)
-	if err != nil {
-		return a.failed(at, err)
-	}
-	defer func() { _ = body.Close() }()
-	got, err := attachment.Store(ctx, a.kernel, at, progress{body, func() { stalled.Reset(a.set.files.stall) }})
+		return a.api.download(ctx, remote.FilePath)
+	})
 	switch {
+	case err == nil:
+		return got, nil
 	case errors.Is(err, contract.ErrTooLarge):
 		a.log.Warn("a file is not stored", "error", err)
 		return unreadable(at, tooLargeFor), nil
-	case err != nil && context.Cause(ctx) != nil:
-		return at, &httpcall.Error{Err: context.Cause(ctx)}
-	case err != nil:
-		return at, err
-	}
-	return got, nil
-}
-
-func (a *activation) failed(at contract.Attachment, err error) (contract.Attachment, error) {
-	if isGone(err) {
+	case strings.Contains(err.Error(), "file is too big"):
+		return unreadable(at, tooLarge), nil
+	case isGone(err):
 		a.log.Warn("a file of a message cannot be downloaded", "error", a.api.redact(err))
 		return unreadable(at, gone), nil
 	}
 	return at, err
-}
-
-// progress is the body of a download. Its errors are of type *httpcall.Error.
-type progress struct {
-	io.Reader
-	made func()
-}
-
-func (p progress) Read(into []byte) (int, error) {
-	n, err := p.Reader.Read(into)
-	if n > 0 {
-		p.made()
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = &httpcall.Error{Err: err}
-	}
-	return n, err
 }

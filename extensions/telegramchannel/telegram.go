@@ -64,6 +64,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/attachment"
 	"github.com/switchboard-run/switchboard/sdk/draft"
 	"github.com/switchboard-run/switchboard/sdk/typing"
 )
@@ -129,13 +130,13 @@ type activation struct {
 	typing    *typing.Indicators[target]
 	recent    recent
 	drafts    *draft.Drafts[target, draftRecord]
-	downloads chan struct{} // a slot for each that runs
+	downloads *attachment.Downloads
 	done      chan struct{} // closed when polling has ended
 }
 
 func (c *channel) start(ctx context.Context, k kernel, set settings, token string) error {
 	a := &activation{kernel: k, log: k.Log(), set: set, pace: newPacer(set.pace),
-		downloads: make(chan struct{}, downloadsAtOnce), done: make(chan struct{})}
+		downloads: attachment.NewDownloads(set.files.stall), done: make(chan struct{})}
 	switch {
 	case token == "":
 		k.SetReadiness(sdk.Unconfigured, noToken)
