@@ -27,6 +27,7 @@ type rememberArgs struct {
 	ChannelID *string `json:"channel_id"`
 	Due       *string `json:"due"`
 	Scope     string  `json:"scope"`
+	Household bool    `json:"household"` // it becomes the household's
 	// Attachments are references to files of the conversation; nil: those of the changed
 	// memory stay.
 	Attachments []string `json:"attachments"`
@@ -76,7 +77,7 @@ func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 		case !changing:
 			out.Status = "remembered"
 			fresh.ID = item.NewID(scope+fresh.Whose(), fresh.Text, all.free)
-		case sameContent(old.Item, fresh):
+		case sameContent(old.Item, fresh) && old.Whose() == fresh.Whose():
 			out.Status = "known"
 		default:
 			out.Status = "updated"
@@ -149,6 +150,13 @@ func (m *memory) apply(old item.Item, a rememberArgs, scope string, changing boo
 	}
 	if changing && old.Group() != "" && old.Group() != c.Principal.Group && !sameContent(old, fresh) {
 		fresh.Principal = c.Principal // the group did not hear it
+	}
+	if a.Household {
+		if c.Principal.Confined {
+			return fresh, words.Errorf("nothing can be stored for the household here")
+		}
+		fresh.Principal = c.Principal
+		fresh.Principal.Own = false
 	}
 	return fresh, fresh.CheckContent()
 }

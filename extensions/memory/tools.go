@@ -31,12 +31,13 @@ func (m *memory) tools() []sdk.Tool {
 	return []sdk.Tool{
 		{
 			Name: "remember",
-			Description: "Keep a fact, a preference or an open item (something to do) as one self-contained " +
-				"statement. Forget similar memories in the result that are out of date.",
+			Description: "Keep a fact, a preference or an open item (to do) as one self-contained statement. " +
+				"Forget outdated ones in the result.",
 			Schema: schema(``,
 				`"text": {"type": "string", "minLength": 1}`,
 				kindField, channelField, dueField, filesField,
-				`"id": {"type": "string", "description": "changes that memory"}`, scopeField),
+				`"id": {"type": "string", "description": "changes that memory"}`,
+				`"household": {"type": "boolean"}`, scopeField),
 			Idempotent: true,
 			Command:    "remember",
 			Say:        sayRemembered,

@@ -234,3 +234,30 @@ func TestRemovedPersonIsForgotten(t *testing.T) {
 		t.Errorf("another event ended as %s", r)
 	}
 }
+
+// A person can tell the household something in private.
+func TestAMemoryForTheHousehold(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	shared := b.remember(fields{"text": "The key is under the vase", "household": true}, by(anna))
+	hers := b.remember(fields{"text": "The cellar is dry"}, by(anna))
+	for name, p := range map[string]contract.Principal{"Boris": boris, "the household group": atHome} {
+		if got := b.list("list_memories", fields{}, by(p)); !slices.Equal(got, []string{"The key is under the vase"}) {
+			t.Errorf("%s sees %q", name, got)
+		}
+	}
+	if got := b.remember(fields{"id": hers.ID, "household": true}, by(annaOnSlack)); got.Status != "updated" || got.ID != hers.ID {
+		t.Errorf("what she shares later: %+v", got)
+	}
+	if got := b.remember(fields{"text": "the cellar is dry"}, by(boris)); got.ID != hers.ID {
+		t.Errorf("Boris knows %+v", got)
+	}
+	if got := b.remember(fields{"id": shared.ID, "household": true}, by(boris)); got.Status != "known" {
+		t.Errorf("what is the household's already: %+v", got)
+	}
+	b.refuses("remember", fields{"text": "for all", "household": true}, "nothing can be stored for the household here", by(guest))
+	b.refuses("remember", fields{"text": "for all", "household": true}, "nothing can be stored for the household here", by(atWork))
+	mine := b.remember(fields{"text": "I like tea"}, by(boris))
+	b.remember(fields{"text": "I like tea", "household": true}, by(anna))
+	b.refuses("remember", fields{"id": mine.ID, "household": true}, "already has this text", by(boris))
+}
