@@ -226,6 +226,8 @@ type ChannelSend struct {
 	// Anywhere: no channel was named and none was ready, so the first one to become
 	// ready may send it.
 	Anywhere bool `json:"anywhere,omitempty"`
+	// Asked: the recipient asked for it at this time: quiet hours do not hold it back.
+	Asked bool `json:"asked,omitempty"`
 }
 
 // RemovesDraft reports whether s only removes a draft.
@@ -307,6 +309,7 @@ type Command struct {
 	// MessageID is the platform's id of the message with the command.
 	MessageID string    `json:"message_id,omitempty"`
 	Language  string    `json:"language,omitempty"` // of the sender, an IETF tag; empty: English
+	Timezone  string    `json:"timezone,omitempty"` // of the sender, an IANA name; empty: the configured one
 	Principal Principal `json:"principal,omitzero"`
 	Accounts  []string  `json:"accounts,omitempty"` // of the Principal
 }

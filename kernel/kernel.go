@@ -327,9 +327,10 @@ func (k *Kernel) detourLoop(ctx context.Context) {
 			if damage = k.store.Damage(); damage != nil && before == nil {
 				k.log.Error("the store can't be trusted", "error", damage)
 			}
-			err := errors.Join(k.router.Detour(k.bus, now), k.router.EndQuestions(ctx, k.bus, now))
+			err := errors.Join(k.router.Release(ctx, k.bus, now), k.router.Detour(k.bus, now),
+				k.router.EndQuestions(ctx, k.bus, now))
 			if err != nil && ctx.Err() == nil && !errors.Is(err, journal.ErrClosed) {
-				k.log.Error("moving held messages or ending old questions failed", "error", err)
+				k.log.Error("sending or moving held messages or ending old questions failed", "error", err)
 			}
 		case <-ctx.Done():
 			return

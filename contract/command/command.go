@@ -5,6 +5,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,7 +59,7 @@ func Run(
 	result, err := call(ctx, &extensionv1.CallRequest{
 		CallId: d.GetEvent().GetId(), Name: t.GetName(), Arguments: arguments, Lane: d.GetToken(),
 		Session: given.Session, Agent: given.Agent, ReplyTo: given.ReplyTo, Channel: given.Channel,
-		Timezone: timezone, Sender: given.Sender, Group: given.Group, Memory: given.Memory,
+		Timezone: cmp.Or(given.Timezone, timezone), Sender: given.Sender, Group: given.Group, Memory: given.Memory,
 		Repeat: d.GetUncertain() || d.GetAttempt() > 1, Command: given.Name,
 		Person: given.Principal.Person, Principal: given.Principal.Proto(), Language: given.Language,
 	})

@@ -28,6 +28,8 @@ var builtin = []Slash{
 	{Name: "sethome", Description: "get reminders and notices here"},
 	{Name: "household", Arguments: " [off]", Description: "share your memories and reminders with this group"},
 	{Name: "link", Arguments: " [code]", Description: "use one more account as yourself"},
+	{Name: "timezone", Arguments: " [zone]", Description: "show or set your time zone"},
+	{Name: "quiet", Arguments: " [22:00-07:00|off]", Description: "get only what you ask for in these hours"},
 	{Name: "help", Description: "show this list"},
 }
 

@@ -3,7 +3,7 @@ package kerneltest
 import (
 	"context"
 	"encoding/json"
-	"github.com/switchboard-run/switchboard/contract/coretool"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -276,12 +277,13 @@ func Decode[T any](t testing.TB, e *busv1.Event) (v T) {
 	return v
 }
 
-// Detours does what the kernel does every few seconds: it moves what was held
-// for too long to another channel.
+// Detours does what the kernel does every few seconds: it sends what was held for quiet
+// hours that are over, and moves what was held for too long to another channel.
 func (w *World) Detours() {
 	w.T.Helper()
 	w.Settle()
-	if err := w.Router.Detour(w.Bus, time.Now()); err != nil {
+	err := errors.Join(w.Router.Release(w.T.Context(), w.Bus, time.Now()), w.Router.Detour(w.Bus, time.Now()))
+	if err != nil {
 		w.T.Fatal(err)
 	}
 }

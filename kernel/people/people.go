@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -47,6 +48,7 @@ type Account struct {
 	Thread       string `json:"thread,omitempty"`
 	Language     string `json:"language,omitempty"`    // an IETF tag; empty: English
 	ApprovedAt   int64  `json:"approved_at,omitempty"` // Unix microseconds; 0: the configuration admits it
+	Timezone     string `json:"timezone,omitempty"`    // of the person
 	// Person is the id of the stored person. Empty: a member with this account alone, for
 	// whom nothing is set.
 	Person string `json:"person,omitempty"`
@@ -200,6 +202,36 @@ func (a *Account) Of(r journal.Reader) (p *Person, err error) {
 	return p, err
 }
 
+// Timezone returns the time zone that the person of an account has set, or that of the
+// owner for an empty id, or else the usual one.
+func Timezone(r journal.Reader, account string, usual *time.Location) (string, error) {
+	if account == "" || account == Owner {
+		p, err := owner(r)
+		return cmp.Or(p.Timezone, usual.String()), err
+	}
+	a, err := ByID(r, account)
+	if a == nil {
+		return usual.String(), err
+	}
+	return cmp.Or(a.Timezone, usual.String()), err
+}
+
+// At returns the person of a private conversation, which is the owner's without an
+// address; nil: it is no person's.
+func At(r journal.Reader, channel, address string) (*Person, error) {
+	if address == "" {
+		return owner(r)
+	}
+	all, err := Accounts(r)
+	i := slices.IndexFunc(all, func(a Account) bool {
+		return a.Channel == channel && (a.Conversation == address || a.UserID == address)
+	})
+	if i < 0 || err != nil {
+		return nil, err
+	}
+	return all[i].Of(r)
+}
+
 // Known returns the person of an id: a stored one, or that of an account; nil: there is
 // none.
 func Known(r journal.Reader, id string) (*Person, error) {
@@ -237,8 +269,8 @@ func Change(tx journal.Tx, p *Person) error {
 		if err != nil {
 			return err
 		}
-		if a != nil && a.Person != p.ID {
-			a.Person = p.ID
+		if a != nil && (a.Person != p.ID || a.Timezone != p.Timezone) {
+			a.Person, a.Timezone = p.ID, p.Timezone
 			if err := Put(tx, a); err != nil {
 				return err
 			}
@@ -274,7 +306,7 @@ func Split(tx journal.Tx, a *Account) error {
 	if p.Home == a.ID {
 		p.Home = ""
 	}
-	a.Person = ""
+	a.Person, a.Timezone = "", ""
 	if err := Put(tx, a); err != nil {
 		return err
 	}

@@ -81,6 +81,9 @@ func holds(tx journal.Reader, o *questions.Question) (bool, error) {
 // meant reports whether a message may answer a question: its sender has read it, and did
 // not choose another message of the assistant to answer.
 func meant(tx journal.Reader, o *questions.Question, quote *contract.Quote) (bool, error) {
+	if len(o.Sends) == 0 { // it is held
+		return false, nil
+	}
 	yes := quote == nil || quote.Sender != "" || quote.MessageID == ""
 	for _, seq := range o.Sends {
 		ds, err := tx.Deliveries(journal.DeliveryFilter{Seq: seq})

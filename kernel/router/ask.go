@@ -87,9 +87,12 @@ func (r *MessageRouter) AskFor(tx *bus.Tx, q *questions.Question, replyTo string
 	}
 	if turn != nil && !strings.HasPrefix(to.target, defaultPlace) {
 		send.Kind = contract.SendReply
-		if send.ReplyTo, q.Language, err = NewestMessage(tx, turn.Inputs); err != nil {
+		s, errOf := tx.Session(turn.Session)
+		send.ReplyTo, q.Language, err = NewestMessage(tx, turn.Inputs)
+		if err = errors.Join(err, errOf); err != nil {
 			return err
 		}
+		to.unasked = s != nil && isJob(s)
 	}
 	return r.put(tx, q, to, send)
 }
@@ -145,7 +148,7 @@ func (r *MessageRouter) unask(tx *bus.Tx, e *busv1.Event) (bus.Withdrawal, error
 		return bus.WithdrawTooLate, err
 	}
 	q, unseen, err := r.questions.End(tx, open[i].ID, contract.AskWithdrawn, "", "")
-	if unseen || err != nil {
+	if unseen || err != nil || len(q.Sends) == 0 { // in quiet hours it is held
 		return bus.WithdrawDone, err
 	}
 	text := words.Say(q.Language, "Question %s no longer needs an answer: %s", q.ID, q.Brief())
@@ -192,5 +195,6 @@ func (r *MessageRouter) tellWhereAsked(tx *bus.Tx, q *questions.Question, text s
 	if err != nil || to == nil {
 		return err
 	}
+	to.unasked = len(q.Sends) == 0 // the question is held
 	return r.send(tx, to, contract.ChannelSend{Text: text, Kind: kind})
 }

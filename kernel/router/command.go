@@ -57,6 +57,8 @@ func (r *MessageRouter) command(tx *bus.Tx, q request, name, rest string) (strin
 		return r.setHome(tx, q)
 	case "link":
 		return r.link(tx, q, rest)
+	case "timezone", "quiet":
+		return r.setting(tx, q, name, rest)
 	case "household":
 		return r.household(tx, q, rest)
 	case "questions", "answer", "approve", "deny":

@@ -33,7 +33,7 @@ func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *command.Slash, rest s
 	given := contract.Command{
 		Name: c.Name, Text: rest, ReplyTo: conversation.Handle, Channel: q.here.channel.ID, Group: conversation.Group,
 		Sender: q.UserName, MessageID: q.MessageID, Language: q.Language, Principal: principal,
-		Accounts: principal.Accounts,
+		Accounts: principal.Accounts, Timezone: q.person.Timezone,
 	}
 	// Without an agent that answers here there is no session, and the command runs.
 	if agent, refusal := pickAgent(dir, q.here.channel.ID, cmp.Or(q.AgentID, conversation.Agent)); refusal == "" {

@@ -117,7 +117,7 @@ func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify
 		return err
 	}
 	return r.send(tx, to, contract.ChannelSend{
-		Text: text, Attachments: n.Attachments, Actions: n.Actions, Kind: contract.SendNotice,
+		Text: text, Attachments: n.Attachments, Actions: n.Actions, Kind: contract.SendNotice, Asked: n.Asked,
 	})
 }
 

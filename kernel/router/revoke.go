@@ -46,7 +46,7 @@ func (r *MessageRouter) endAccount(tx *bus.Tx, a *people.Account, removed bool) 
 		MessageRouter: r, tx: tx, account: *a, conversations: map[string]*journal.Conversation{}, sessions: map[int64]bool{},
 		ended: &adminv1.RevokeResponse{},
 	}
-	for _, step := range []func() error{v.find, v.endQuestions, v.endWaiting, v.close} {
+	for _, step := range []func() error{v.find, v.endQuestions, v.endHeld, v.endWaiting, v.close} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func (v *revocation) endWaiting() error {
 				seen[d.Key] = true
 				err = v.endInputs(journal.ParseSessionID(d.Key))
 			case s.Pattern == contract.TopicChannelSend+v.account.Channel:
-				err = v.endDelivery(d, v.unsent)
+				err = v.endDelivery(d, func(e *busv1.Event) bool { return v.unsent(payloadOf[contract.ChannelSend](e)) })
 			case strings.HasPrefix(s.Pattern, contract.TopicCommand):
 				err = v.endDelivery(d, v.caused)
 			}
@@ -127,6 +127,17 @@ func (v *revocation) endWaiting() error {
 		}
 	}
 	return nil
+}
+
+// endHeld drops the texts that are held for the person.
+func (v *revocation) endHeld() error {
+	all, err := journal.All[held](v.tx, contract.KernelSource, heldPrefix)
+	for _, h := range all {
+		if err == nil && h.Channel == v.account.Channel && v.unsent(h.Send) {
+			err = v.tx.KVDelete(contract.KernelSource, h.key())
+		}
+	}
+	return err
 }
 
 // endInputs ends what runs and waits in a session because of the person.
@@ -154,8 +165,7 @@ func (v *revocation) endDelivery(d journal.Delivery, ends func(*busv1.Event) boo
 }
 
 // unsent reports whether a text is for the person. A draft of theirs is still removed.
-func (v *revocation) unsent(e *busv1.Event) bool {
-	m := payloadOf[contract.ChannelSend](e)
+func (v *revocation) unsent(m contract.ChannelSend) bool {
 	private := m.Conversation == "" && m.Owner == v.account.UserID
 	for _, c := range v.conversations {
 		private = private || c.Address == m.Conversation

@@ -22,7 +22,7 @@ import (
 )
 
 // send publishes a text as one channel.send for each part, in the lane of its
-// conversation.
+// conversation. In quiet hours it is held.
 func (r *MessageRouter) send(tx *bus.Tx, to *place, m contract.ChannelSend, options ...bus.Option) error {
 	_, err := r.parts(tx, to, m, options...)
 	return err
@@ -39,6 +39,9 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, opt
 	m.Language = cmp.Or(m.Language, to.language, owner.Language)
 	if m.Conversation == "" {
 		m.Owner = owner.UserID
+	}
+	if held, err := r.hold(tx, to, m, options); held || err != nil {
+		return nil, err
 	}
 	m = fit(to, m)
 	texts := markdown.Parts(m.Text, to.channel.MaxLength)
@@ -102,8 +105,10 @@ func (p *place) lane(owner people.Account) string {
 
 // SendTo sends a text to a channel by name, as send_to_channel and the command
 // line do: to the conversation that it names, else to that of replyTo if it is on the
-// channel, else to its default recipient. It returns the events that carry it.
-func (r *MessageRouter) SendTo(tx *bus.Tx, channel, replyTo string, m contract.ChannelSend) ([]int64, error) {
+// channel, else to its default recipient. It returns the events that carry it; none: it
+// is held until the recipient's quiet hours end. Those of the asker, an account, and what
+// no session sends are not held.
+func (r *MessageRouter) SendTo(tx *bus.Tx, channel, replyTo, asker string, m contract.ChannelSend) ([]int64, error) {
 	c := r.directory.Current().Channel(channel)
 	if c == nil {
 		return nil, fmt.Errorf("%w: there is no channel %q", contract.ErrNotFound, channel)
@@ -115,7 +120,7 @@ func (r *MessageRouter) SendTo(tx *bus.Tx, channel, replyTo string, m contract.C
 			return nil, err
 		}
 	}
-	m.Kind = contract.SendDirect
+	m.Kind, m.Asked, to.asker = contract.SendDirect, m.Session == "", asker
 	return r.parts(tx, to, m)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 )
 
 var kinds = []string{
@@ -307,7 +308,7 @@ func (st *Store) context(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, 
 	}
 	dir := st.directory.Current()
 	c.HistorySeq, c.Group, c.HistoryEpoch = s.HistorySeq, s.Group, st.epoch(id)
-	c.Timezone, c.ToolsEtag, c.ChannelsEtag = dir.Location.String(), dir.ToolsEtag, dir.ChannelsEtag
+	c.ToolsEtag, c.ChannelsEtag = dir.ToolsEtag, dir.ChannelsEtag
 	if n := len(s.Stack); n > 0 {
 		c.Turn, c.Resumed = s.Stack[n-1], true
 		if n > 1 {
@@ -334,5 +335,6 @@ func (st *Store) context(r journal.Reader, e *busv1.Event) (*busv1.TurnContext, 
 			}
 		}
 	}
-	return c, nil
+	c.Timezone, err = people.Timezone(r, InputOf(e).Person, dir.Location)
+	return c, err
 }

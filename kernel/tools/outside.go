@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,6 +94,7 @@ func (r *Runner) callOutsideTurn(
 			return nil, fmt.Errorf("%w: read the command %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
 		}
 		q.Group, q.Person, q.Principal = given.Group, given.Principal.Person, given.Principal.Proto()
+		q.Timezone = given.Timezone
 	}
 	actor := r.Remote.Actor(t.Extension)
 	if actor == nil {
@@ -101,7 +103,7 @@ func (r *Runner) callOutsideTurn(
 	lease := r.Bus.LeaseAlone(actor)
 	defer r.Bus.Release(lease)
 	q.Name, q.Arguments, q.Lane = t.Tool.GetName(), arguments(raw), lease.Token
-	q.Timezone = r.Directory.Current().Location.String()
+	q.Timezone = cmp.Or(q.GetTimezone(), r.Directory.Current().Location.String())
 	result, err := r.Remote.CallTool(ctx, t.Extension, q)
 	switch {
 	case err != nil || len(result.GetEffects()) == 0:

@@ -32,7 +32,7 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 	}
 	request := &extensionv1.CallRequest{
 		CallId: journal.CallID(r.call.ID), Name: t.Tool.GetName(), Arguments: arguments(r.call.Arguments),
-		Agent: r.lease.Agent, Language: r.in.Language, Timezone: r.Directory.Current().Location.String(),
+		Agent: r.lease.Agent, Language: r.in.Language,
 		Input: bus.OwnInput(t.Extension, r.event), Repeat: r.call.State == journal.CallRunning,
 	}
 	r.describe(request, r.lease, r.in)
@@ -140,7 +140,8 @@ type input struct {
 	contract.AgentInput
 	channel   string
 	principal contract.Principal
-	guest     bool // who may only chat
+	guest     bool   // who may only chat
+	timezone  string // of the person; empty: the configured one
 }
 
 // describe fills in the caller of a tool: the session of the lane, and the sender
@@ -148,6 +149,7 @@ type input struct {
 func (r *Runner) describe(q *extensionv1.CallRequest, l *bus.Lease, in input) {
 	q.Session, q.Sender, q.ReplyTo, q.Channel = journal.SessionID(l.Session), in.Sender, in.ReplyTo, in.channel
 	q.Group, q.Thread, q.Person, q.Principal = in.Group, in.Thread, in.Person, in.principal.Proto()
+	q.Timezone = cmp.Or(in.timezone, r.Directory.Current().Location.String())
 	if agent := r.Directory.Current().Agent(l.Agent); agent != nil {
 		q.Memory = agent.Spec.GetMemory()
 	}
@@ -171,7 +173,7 @@ func readInput(j journal.Reader, l *bus.Lease, e *busv1.Event) (in input, err er
 	if err != nil {
 		return in, err
 	}
-	in.principal, in.guest = of, !person.May(people.RoleMember)
+	in.principal, in.guest, in.timezone = of, !person.May(people.RoleMember), person.Timezone
 	in.principal.Conversation = cmp.Or(in.principal.Conversation, in.ReplyTo)
 	if channel, isDefault := strings.CutPrefix(in.ReplyTo, "#"); isDefault {
 		in.channel = channel

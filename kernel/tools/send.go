@@ -38,7 +38,7 @@ type Delivered struct {
 func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, error) {
 	sends, err := queue(r.Directory.Current(), channel)
 	if err == nil {
-		err = r.deliver(ctx, sends, contract.ChannelSend{Text: text}, "", r.Bus.Do)
+		err = r.deliver(ctx, sends, contract.ChannelSend{Text: text}, "", "", r.Bus.Do)
 	}
 	if err != nil {
 		return nil, err
@@ -101,7 +101,11 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	if m.Attachments, err = r.files(ctx, args.Attachments); err != nil {
 		return r.fail(err.Error() + ". Nothing was sent.")
 	}
-	err = r.deliver(ctx, sends, m, r.in.ReplyTo, func(apply func(*bus.Tx) error) error {
+	asker := "" // a job's results wait for the end of quiet hours
+	if r.in.Kind == contract.InputUser {
+		asker = r.in.Person
+	}
+	err = r.deliver(ctx, sends, m, r.in.ReplyTo, asker, func(apply func(*bus.Tx) error) error {
 		return r.commit(func(tx *bus.Tx) error {
 			if err := apply(tx); err != nil {
 				return err
@@ -189,7 +193,7 @@ func queue(dir *directory.Snapshot, channels ...string) (sends []Delivered, err 
 // deliver commits sends, and waits up to receiptWait for the receipts of channels
 // that are ready.
 func (r *Runner) deliver(
-	ctx context.Context, sends []Delivered, m contract.ChannelSend, replyTo string,
+	ctx context.Context, sends []Delivered, m contract.ChannelSend, replyTo, asker string,
 	commit func(apply func(*bus.Tx) error) error,
 ) error {
 	var parts map[int64]*Delivered // that are not settled
@@ -199,9 +203,12 @@ func (r *Runner) deliver(
 		for i := range sends {
 			d := &sends[i]
 			d.Events, d.unsettled = nil, 0
-			seqs, err := r.Router.SendTo(tx, d.Channel, replyTo, m)
+			seqs, err := r.Router.SendTo(tx, d.Channel, replyTo, asker, m)
 			if err != nil {
 				return err
+			}
+			if len(seqs) == 0 {
+				d.Detail = "kept until the recipient's quiet hours end"
 			}
 			for _, seq := range seqs {
 				d.Events = append(d.Events, journal.EventID(seq))
