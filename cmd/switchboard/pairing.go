@@ -148,7 +148,7 @@ func (p *printer) approved(ctx context.Context, k *admin.Client, one *adminv1.Ac
 	}
 	undo := fmt.Sprintf("switchboard pairing revoke %s %s", one.Channel, one.UserId)
 	for _, x := range all.People {
-		if x.Id == "owner" && len(x.Accounts) > 1 {
+		if x.Id == ownerID && len(x.Accounts) > 1 {
 			undo = "switchboard people unlink " + addressOf(one)
 		}
 	}

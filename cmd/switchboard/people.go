@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,6 +27,9 @@ var (
 		"blocked": "gets no answers; what ran and waited for them has ended",
 	}
 )
+
+// ownerID is the id of the person whose accounts are the owner's.
+const ownerID = "owner"
 
 func newPeopleCommand() *cobra.Command {
 	return group("people", "People, their accounts and roles", newPeopleList(), newPeopleShow(), newPeopleRole(),
@@ -68,7 +72,7 @@ func role(x *adminv1.Person) cell {
 
 // nameOf returns the name of a person for texts.
 func nameOf(x *adminv1.Person) string {
-	if x.Name == "" && len(x.Accounts) > 0 {
+	if x.Name == "" && x.Id != ownerID && len(x.Accounts) > 0 {
 		return addressOf(x.Accounts[0])
 	}
 	return cmp.Or(x.Name, x.Id)
@@ -91,7 +95,7 @@ func personNamed(ctx context.Context, k *admin.Client, name string) (*adminv1.Pe
 			if name == a.Id || name == addressOf(a) {
 				return x, nil
 			}
-			names = append(names, a.Name)
+			names = append(names, a.Name, a.UserId)
 		}
 		if x.Id == name {
 			return x, nil
@@ -265,7 +269,8 @@ func newPeopleShow() *cobra.Command {
 			return printJSON(c, admin.JSON(x).With("belongings", b))
 		}
 		p := printerOf(c)
-		p.line("%s (%s)", nameOf(x), x.Id)
+		p.line("%s", nameOf(x))
+		p.line("Id: %s", x.Id)
 		p.line("Role: %s (%s)", x.Role, mayAs[x.Role])
 		p.line("Time zone: %s", cmp.Or(x.Timezone, "the configured one"))
 		p.line("Quiet hours: %s", cmp.Or(x.Quiet, "none"))
@@ -368,6 +373,8 @@ func newPeopleUnlink() *cobra.Command {
 		case a == nil:
 			return hinted(fmt.Errorf("%w: there is no account %q; give channel/user", contract.ErrNotFound, args[0]),
 				"switchboard people list")
+		case a.Channel == clichannel.ID:
+			return errors.New("the terminal is always the owner's")
 		case len(x.Accounts) < 2 && a.Owner:
 			return fmt.Errorf("it is the owner's only account; `switchboard pairing revoke %s %s` ends its approval",
 				a.Channel, a.UserId)
@@ -447,7 +454,7 @@ func newPeopleRemove() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if x.Id == "owner" {
+		if x.Id == ownerID {
 			return fmt.Errorf("the owner can't be removed; `switchboard people unlink` unlinks an account of another person")
 		}
 		had, err := belongingsOf(c.Context(), k, x)
@@ -477,7 +484,24 @@ func newPeopleRemove() *cobra.Command {
 		}
 		p.line("%s is removed. Of their own, %s are deleted.", nameOf(x), had)
 		p.endings(r.endings)
-		return nil
+		return p.stillAdmitted(c.Context(), k, x)
 	})
 	return c
+}
+
+// stillAdmitted tells which accounts of a person who was removed the configuration admits.
+func (p *printer) stillAdmitted(ctx context.Context, k *admin.Client, x *adminv1.Person) error {
+	dir, err := k.Directory(ctx, &adminv1.DirectoryRequest{})
+	if err != nil {
+		return err
+	}
+	for _, a := range x.Accounts {
+		for _, ch := range dir.Channels {
+			if ch.Id == a.Channel && (slices.Contains(ch.AllowFrom, a.UserId) || slices.Contains(ch.AllowFrom, "*")) {
+				p.line("config.yaml (channels.%s.allow_from) still admits %s: change it, or they can write again.",
+					ch.Id, a.UserId)
+			}
+		}
+	}
+	return nil
 }

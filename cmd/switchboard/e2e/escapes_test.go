@@ -27,7 +27,7 @@ func TestNoListingControlsTheTerminal(t *testing.T) {
 	w.told(clara, 1)
 	session := ""
 	for _, args := range [][]string{
-		{"pairing", "list"}, {"groups", "list"}, {"events", "tail", "-n", "200"}, {"events", "dead"}, {"sessions", "list"}, {"sessions", "show"},
+		{"pairing", "list"}, {"people", "list"}, {"groups", "list"}, {"events", "tail", "-n", "200"}, {"events", "dead"}, {"sessions", "list"}, {"sessions", "show"},
 		{"trace"},
 		{"extensions", "list"}, {"channels", "list"}, {"agents", "list"}, {"memory", "list"}, {"schedules", "list"},
 		{"tasks", "list"},

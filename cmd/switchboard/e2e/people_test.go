@@ -138,6 +138,7 @@ func TestAccountsAreLinkedAndUnlinked(t *testing.T) {
 	d.ready()
 	w.joins(anna, "Anna")
 	w.joins(boris, "Boris", "--role", "member")
+	w.attach().ask("hello")
 	dm := discordtest.DM(borisDiscord)
 	says := func(text string) string {
 		n := len(d.texts(dm))
@@ -177,6 +178,23 @@ func TestAccountsAreLinkedAndUnlinked(t *testing.T) {
 		t.Errorf("after unlinking he reads %q", got)
 	}
 	contains(t, "memories of the account", says("/memories"), "blue door")
+	w.refused("the terminal is always the owner's", "people", "unlink", "cli_channel/local")
+
+	// Removed with both accounts, what was set up from either goes.
+	w.says(boris, "Boris", "remember the red door")
+	w.says(anna, "Anna", "remember the green door")
+	link = regexp.MustCompile(`/link [A-Z2-9]{8}`).FindString(w.says(boris, "Boris", "/link"))
+	says(link + " yes")
+	removed := list[struct {
+		Deleted struct{ Conversations, Memories int }
+		Pending []string
+	}](w, "people", "remove", "boris", "--yes")
+	if removed.Deleted.Memories != 2 || removed.Deleted.Conversations != 2 || len(removed.Pending) > 0 {
+		t.Errorf("the removal tells %+v", removed)
+	}
+	if out := w.must("memory", "list"); strings.Contains(out, "blue") || strings.Contains(out, "red") || !strings.Contains(out, "green") {
+		t.Errorf("after the removal there is: %s", out)
+	}
 }
 
 // written returns the text of all files of a directory, by their names.
@@ -260,4 +278,15 @@ func TestAPersonIsExportedAndRemoved(t *testing.T) {
 	if dead := w.dead(); len(dead) > 0 {
 		t.Errorf("dead letters: %q", dead)
 	}
+}
+
+func TestRemovalTellsWhomTheConfigurationAdmits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	w.model.Handle(doesAsTold)
+	w.start()
+	w.telegramReady()
+	w.says(boris, "Boris", "hello")
+	contains(t, "the removal", w.must("people", "remove", "Boris", "--yes"), "Boris is removed.",
+		"config.yaml (channels.telegram_channel.allow_from) still admits 1002")
 }
