@@ -26,12 +26,12 @@ var budgets = map[string]budget{
 	"kernel/blobs":      {182, 180},
 	"kernel/bus":        {3090, 2950},
 	"kernel/clock":      {81, 120},
-	"kernel/directory":  {242, 240},
+	"kernel/directory":  {244, 240},
 	"kernel/fair":       {142, 190},
-	"kernel/host":       {1415, 1230},
+	"kernel/host":       {1417, 1230},
 	"kernel/journal":    {332, 225},
-	"kernel/models":     {648, 690},
-	"kernel/people":     {328, 250},
+	"kernel/models":     {695, 690},
+	"kernel/people":     {341, 250},
 	"kernel/questions":  {183, 315},
 	"kernel/router":     {2545, 1850},
 	"kernel/session":    {1330, 1150},
@@ -40,7 +40,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14445, 12000}
+var kernelBudget = budget{14509, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -420,6 +420,7 @@ type DeclaredSchedule struct {
 type ModelUsage struct {
 	Agent        string `json:"agent"`
 	Session      string `json:"session"`
+	Person       string `json:"person,omitempty"` // the account for whom; empty: no person
 	Model        string `json:"model"`
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`

@@ -2,6 +2,7 @@ package home
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/switchboard-run/switchboard/home/config"
@@ -22,6 +23,7 @@ type Inspection struct {
 	// Price returns the price of a model, as <provider>/<model>; false: not known.
 	Price    func(model string) (config.Price, bool)
 	MoneyIn  []string // currencies of the limits in money
+	Budgets  []string // names of people who have one
 	Timezone string   // IANA name in force
 	Unread   []string // names in secrets.env that no extension reads
 	// OnlyInEnvironment has the names that extensions read from this environment because
@@ -55,7 +57,7 @@ func Inspect(o Options) (*Inspection, error) {
 	c := p.config
 	found := &Inspection{
 		UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: p.modelOrder(), Providers: c.ProviderNames(),
-		Price: p.price, Transcribe: c.Models.Transcribe,
+		Price: p.price, Transcribe: c.Models.Transcribe, Budgets: slices.Sorted(maps.Keys(c.People)),
 	}
 	for _, l := range c.Models.Limits {
 		if l.Money > 0 {

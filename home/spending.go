@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/home/config"
@@ -57,6 +59,9 @@ func (p *plan) limits() (all []directory.Limit) {
 		}
 		add(false, "", model, n, 0, "", setting)
 	}
+	for _, name := range slices.Sorted(maps.Keys(p.config.People)) {
+		all = append(all, budgets(name, p.config.People[name])...)
+	}
 	for _, l := range m.Limits {
 		add(l.Per == "month", l.Agent, l.Model, l.Tokens, l.Money, l.Currency, "models.limits: "+l.String())
 	}
@@ -69,6 +74,28 @@ func (p *plan) limits() (all []directory.Limit) {
 	slices.SortStableFunc(all, func(a, b directory.Limit) int {
 		return strings.Compare(a.Agent+a.Model, b.Agent+b.Model) // empty ones first
 	})
+	return all
+}
+
+// budgets returns the limits of what models do for a person.
+func budgets(name string, b config.Budget) (all []directory.Limit) {
+	if n := b.DailyTokens; n > 0 {
+		all = append(all, directory.Limit{
+			Person: name, Amount: n, Setting: fmt.Sprintf("people.%s.daily_tokens: %d", name, n),
+			Name:    words.Sprintf("today's limit of %v for %s", words.Sprintf("%d tokens", n), name),
+			Then:    words.Sprintf("no model answers them until midnight"),
+			Refusal: words.Sprintf("You have used your %s tokens for today. From midnight I can think again.", humanize.Comma(n)),
+		})
+	}
+	if n := b.MonthlyTokens; n > 0 {
+		all = append(all, directory.Limit{
+			Person: name, Monthly: true, Amount: n, Setting: fmt.Sprintf("people.%s.monthly_tokens: %d", name, n),
+			Name: words.Sprintf("this month's limit of %v for %s", words.Sprintf("%d tokens", n), name),
+			Then: words.Sprintf("no model answers them until the end of the month"),
+			Refusal: words.Sprintf("You have used your %s tokens for this month. Next month I can think again.",
+				humanize.Comma(n)),
+		})
+	}
 	return all
 }
 

@@ -184,7 +184,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 	d.openFiles(h)
 	d.backups(status.backup, time.Now())
 	d.backupFiles(h)
-	d.people(status.Status)
+	d.people(status.Status, seen)
 	d.askHeartbeat(ctx, k, status.Status)
 }
 

@@ -266,7 +266,7 @@ func (d *diagnosis) running(s admin.Status, seen *home.Inspection) {
 		})
 	})
 	for _, limit := range s.Limits {
-		d.add("Model", levelWarning, "`switchboard usage` shows what used the tokens (--by agent, model or session)", "%s",
+		d.add("Model", levelWarning, "`switchboard usage` shows what used the tokens (--by agent, model, person or session)", "%s",
 			limit)
 	}
 	newest := "empty"
@@ -276,9 +276,30 @@ func (d *diagnosis) running(s admin.Status, seen *home.Inspection) {
 	d.add("Store", levelOK, "", "%s, %s", humanize.IBytes(uint64(s.StoreBytes)), newest) //nolint:gosec // not negative
 }
 
-func (d *diagnosis) people(s admin.Status) {
+// people checks who waits for approval, and that each budget is that of one person.
+func (d *diagnosis) people(s admin.Status, seen *home.Inspection) {
 	if s.Strangers > 0 {
 		d.add("People", levelNote, "`switchboard pairing list`", "%s for approval", waits(s.Strangers, "person", "people"))
+	}
+	if seen == nil {
+		return
+	}
+	for _, name := range seen.Budgets {
+		n := 0
+		for _, p := range s.People {
+			if strings.EqualFold(p.GetName(), name) {
+				n++
+			}
+		}
+		if n == 1 {
+			continue
+		}
+		why := "no known person has that name"
+		if n > 1 {
+			why = fmt.Sprintf("%d people have that name", n)
+		}
+		d.add("People", levelWarning, "`switchboard people list` shows the names", "people.%s in config.yaml has no effect: %s",
+			name, why)
 	}
 }
 

@@ -2784,7 +2784,7 @@ func (x *UsageResponse) GetCurrency() string {
 	return ""
 }
 
-// Usage is what the completions of one day, agent and model took together.
+// Usage is what the completions of one day, agent, person and model took together.
 type Usage struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Day            string                 `protobuf:"bytes,1,opt,name=day,proto3" json:"day,omitempty"` // 2006-01-02
@@ -2797,6 +2797,7 @@ type Usage struct {
 	CachedTokens   int64                  `protobuf:"varint,8,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`                                          // of the input: what the providers had in their caches
 	CostMicros     int64                  `protobuf:"varint,9,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`                                                // in millionths of the default currency, of the models that have a price
 	Costs          map[string]int64       `protobuf:"bytes,10,rep,name=costs,proto3" json:"costs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // in millionths of each currency
+	Person         string                 `protobuf:"bytes,11,opt,name=person,proto3" json:"person,omitempty"`                                                                          // the id of an account; empty: for no person
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2899,6 +2900,13 @@ func (x *Usage) GetCosts() map[string]int64 {
 		return x.Costs
 	}
 	return nil
+}
+
+func (x *Usage) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
 }
 
 type RestartRequest struct {
@@ -4063,7 +4071,7 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\rUsageResponse\x12/\n" +
 	"\x04rows\x18\x01 \x03(\v2\x1b.switchboard.admin.v1.UsageR\x04rows\x12\x17\n" +
 	"\afrom_us\x18\x02 \x01(\x03R\x06fromUs\x12\x1a\n" +
-	"\bcurrency\x18\x03 \x01(\tR\bcurrency\"\x8a\x03\n" +
+	"\bcurrency\x18\x03 \x01(\tR\bcurrency\"\xa2\x03\n" +
 	"\x05Usage\x12\x10\n" +
 	"\x03day\x18\x01 \x01(\tR\x03day\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x14\n" +
@@ -4076,7 +4084,8 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\vcost_micros\x18\t \x01(\x03R\n" +
 	"costMicros\x12<\n" +
 	"\x05costs\x18\n" +
-	" \x03(\v2&.switchboard.admin.v1.Usage.CostsEntryR\x05costs\x1a8\n" +
+	" \x03(\v2&.switchboard.admin.v1.Usage.CostsEntryR\x05costs\x12\x16\n" +
+	"\x06person\x18\v \x01(\tR\x06person\x1a8\n" +
 	"\n" +
 	"CostsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

@@ -42,6 +42,7 @@ type Config struct {
 	Agents     Agents               `yaml:"agents"`
 	Channels   Channels             `yaml:"channels"`
 	Models     Models               `yaml:"models"`
+	People     map[string]Budget    `yaml:"people" keys:"text"` // by their names
 	Links      []Link               `yaml:"links"`
 	Retention  Retention            `yaml:"retention"`
 	Files      Files                `yaml:"files"`

@@ -3,8 +3,12 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
 // Price is what a million tokens cost, and a minute of a recording.
@@ -109,8 +113,22 @@ type Limit struct {
 	Currency string `yaml:"currency" check:"currency"`
 }
 
+// Budget bounds the tokens, input and output, of what models do for a person.
+type Budget struct {
+	DailyTokens   int64 `yaml:"daily_tokens" min:"1"`
+	MonthlyTokens int64 `yaml:"monthly_tokens" min:"1"`
+}
+
 // checkLimits checks values of limits against each other.
 func (c *Config) checkLimits() {
+	folded := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(c.People)) {
+		lower := strings.ToLower(name)
+		if other, twice := folded[lower]; twice {
+			c.doc.Report(strictyaml.Path("people", name), "%q is the same name: upper and lower case do not count", other)
+		}
+		folded[lower] = name
+	}
 	for i, l := range c.Models.Limits {
 		at := limitPath(i)
 		switch {

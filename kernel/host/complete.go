@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/models"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
 
@@ -48,6 +49,7 @@ func (h *Host) order(ctx context.Context, r *kernelv1.CompleteRequest) (models.O
 		o.Cause = l.Event
 		if l.Session != 0 {
 			o.Request.Session = journal.SessionID(l.Session)
+			o.Person = cmp.Or(session.InputOf(l.Event).Person, people.Owner)
 		}
 	}
 	if l == nil || l.Agent != id || l.Call != 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 )
 
 // bytesPerToken is the estimate where a provider reports no tokens.
@@ -61,12 +63,17 @@ type day struct {
 // tally counts what was spent, by what a limit may be for.
 type tally map[subject]int64
 
-// subject is an agent or a model; empty: all together. The unit is a currency; empty: tokens.
-type subject struct{ agent, model, unit string }
+// subject is an agent, a model or an account; empty: all together. The unit is a
+// currency; empty: tokens.
+type subject struct{ agent, model, account, unit string }
 
 // add adds a completion, or with -1 takes it off.
 func (t tally) add(u *contract.ModelUsage, sign int64) {
-	for _, of := range []subject{{}, {agent: u.Agent}, {model: u.Model}} {
+	subjects := []subject{{}, {agent: u.Agent}, {model: u.Model}, {account: u.Person}}
+	if u.Person == "" {
+		subjects = subjects[:3]
+	}
+	for _, of := range subjects {
 		t[of] += sign * (u.InputTokens + u.OutputTokens)
 		of.unit = u.Currency
 		t[of] += sign * u.CostMicros
@@ -89,7 +96,9 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 	d := &day{name: name, used: tally{}, month: tally{}, underway: tally{}, warned: map[string]bool{}}
 	err := l.bus.View(context.Background(), func(r journal.Reader) error { // the store ends it when it closes
 		return scan(r, sumPrefix+local.Format("2006-01"), func(r Row) {
-			u := contract.ModelUsage{Agent: r.Agent, Model: r.Model, InputTokens: r.Input, OutputTokens: r.Output}
+			u := contract.ModelUsage{
+				Agent: r.Agent, Model: r.Model, Person: r.Person, InputTokens: r.Input, OutputTokens: r.Output,
+			}
 			d.count(&u, r.Day == name)
 			u.InputTokens, u.OutputTokens = 0, 0
 			for u.Currency, u.CostMicros = range r.Costs {
@@ -131,31 +140,27 @@ func (e *LimitError) Error() string { return e.text }
 // Unwrap makes it a temporary error.
 func (e *LimitError) Unwrap() error { return contract.ErrUnavailable }
 
-// Begin counts a completion of about that many tokens as under way, or refuses it
-// with a *LimitError. Agent is the id of an agent or an extension, model is
+// Begin counts a completion of about that cost as under way, or refuses it with a
+// *LimitError. Its agent is the id of an agent or an extension, its model is
 // <extension>/<model>. A nil ledger refuses nothing.
-func (l *Ledger) Begin(agent, model string, estimate int64) (*Completion, error) {
+func (l *Ledger) Begin(u contract.ModelUsage) (*Completion, error) {
 	if l == nil {
 		return nil, nil //nolint:nilnil // a nil *Completion records nothing
 	}
-	dir := l.directory.Current()
+	dir, requested := l.directory.Current(), u.Model
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d, err := l.open(dir)
+	u.Model = cmp.Or(l.names[requested], requested)
+	d, reached, err := l.reached(dir, &u)
 	if err != nil {
 		return nil, err
 	}
-	u := contract.ModelUsage{Agent: agent, Model: cmp.Or(l.names[model], model), InputTokens: estimate}
-	for i := range dir.Limits {
-		if limit := &dir.Limits[i]; limit.Agent != "" && limit.Agent != agent || limit.Model != "" && limit.Model != u.Model {
-			continue
-		} else if refused := d.refuse(dir, limit); refused != nil {
-			return nil, refused
-		}
+	if len(reached) > 0 {
+		return nil, &LimitError{reached[0].Model == "", cmp.Or(reached[0].Refusal, reached[0].describe(dir))}
 	}
 	charge(dir, &u)
 	d.underway.add(&u, 1)
-	return &Completion{l, d, model, u}, nil
+	return &Completion{l, d, requested, u}, nil
 }
 
 // Reached describes the limits that are reached now, for people.
@@ -163,34 +168,75 @@ func (l *Ledger) Reached() ([]string, error) {
 	dir := l.directory.Current()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d, err := l.open(dir)
-	if err != nil {
-		return nil, err
-	}
+	_, reached, err := l.reached(dir, nil)
 	var all []string
+	for _, x := range reached {
+		all = append(all, x.describe(dir))
+	}
+	return all, err
+}
+
+// reached returns today, and the limits that are reached, of those that count a
+// completion; nil: of all. The caller holds l.mu.
+func (l *Ledger) reached(dir *directory.Snapshot, u *contract.ModelUsage) (d *day, all []limit, err error) {
+	if d, err = l.open(dir); err == nil {
+		all, err = l.limits(dir)
+	}
+	return d, slices.DeleteFunc(all, func(x limit) bool {
+		used, underway := d.of(&x)
+		return used+underway < x.Amount || u != nil && !x.counts(u)
+	}), err
+}
+
+// limit is a limit, and what it counts.
+type limit struct {
+	*directory.Limit
+	subjects []subject
+}
+
+// limits returns the configured limits. That of a person counts all their accounts.
+func (l *Ledger) limits(dir *directory.Snapshot) (all []limit, err error) {
 	for i := range dir.Limits {
-		if refused := d.refuse(dir, &dir.Limits[i]); refused != nil {
-			all = append(all, refused.Error())
+		x := limit{&dir.Limits[i], nil}
+		if x.Person == "" {
+			x.subjects = []subject{{agent: x.Agent, model: x.Model, unit: x.Currency}}
+		} else if err = l.bus.View(context.Background(), func(r journal.Reader) error {
+			accounts, err := people.AccountsOf(r, x.Person)
+			for _, id := range accounts {
+				x.subjects = append(x.subjects, subject{account: id, unit: x.Currency})
+			}
+			return err
+		}); err != nil {
+			return nil, words.Errorf("read the accounts of %s: %w", x.Person, err)
 		}
+		all = append(all, x)
 	}
 	return all, nil
 }
 
-// of returns what a limit counts, without what is under way.
-func (d *day) of(l *directory.Limit) int64 {
-	if l.Monthly {
-		return d.month[subject{l.Agent, l.Model, l.Currency}]
-	}
-	return d.used[subject{l.Agent, l.Model, l.Currency}]
+// counts reports whether the limit counts a completion.
+func (x *limit) counts(u *contract.ModelUsage) bool {
+	return slices.ContainsFunc(x.subjects, func(s subject) bool {
+		return cmp.Or(s.agent, u.Agent) == u.Agent && cmp.Or(s.model, u.Model) == u.Model &&
+			cmp.Or(s.account, u.Person) == u.Person
+	})
 }
 
-// refuse returns a *LimitError if a limit is reached.
-func (d *day) refuse(dir *directory.Snapshot, l *directory.Limit) error {
-	if d.of(l)+d.underway[subject{l.Agent, l.Model, l.Currency}] < l.Amount {
-		return nil
+// of returns what a limit counts, and what is under way.
+func (d *day) of(x *limit) (used, underway int64) {
+	period := d.used
+	if x.Monthly {
+		period = d.month
 	}
-	text := words.Sprintf("%v is reached (%s): %v (%s)", l.Name, l.Setting, l.Then, dir.Location)
-	return &LimitError{l.Model == "", text}
+	for _, s := range x.subjects {
+		used, underway = used+period[s], underway+d.underway[s]
+	}
+	return used, underway
+}
+
+// describe says that the limit is reached.
+func (x *limit) describe(dir *directory.Snapshot) string {
+	return words.Sprintf("%v is reached (%s): %v (%s)", x.Name, x.Setting, x.Then, dir.Location)
 }
 
 // charge sets the cost of a completion.
@@ -261,12 +307,17 @@ const nearPercent = 80
 // its period, or nil. The caller holds l.mu.
 func (l *Ledger) warning(dir *directory.Snapshot) *notice {
 	d := l.today
-	for i := range dir.Limits {
-		x := &dir.Limits[i]
+	limits, err := l.limits(dir)
+	if err != nil {
+		l.log.Error("read the limits of people; the owner may miss a notice", "error", err)
+	}
+	for i := range limits {
+		x := &limits[i]
 		if d == nil || x.Agent != "" || x.Model != "" || d.warned[x.Setting] {
 			continue
 		}
-		percent := d.of(x) * 100 / max(x.Amount, 1)
+		used, _ := d.of(x)
+		percent := used * 100 / max(x.Amount, 1)
 		if percent < nearPercent {
 			continue
 		}

@@ -50,7 +50,7 @@ func (w *world) restart() {
 // spends has an agent complete with a model.
 func (w *world) spends(agent, model string, input, output int64) {
 	w.T.Helper()
-	c, err := w.ledger.Begin(agent, model, 10)
+	c, err := w.ledger.Begin(contract.ModelUsage{Agent: agent, Model: model, InputTokens: 10})
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func (w *world) spends(agent, model string, input, output int64) {
 // check returns the error with which a completion is refused now.
 func (w *world) check(agent, model string) error {
 	w.T.Helper()
-	c, err := w.ledger.Begin(agent, model, 0)
+	c, err := w.ledger.Begin(contract.ModelUsage{Agent: agent, Model: model})
 	if err == nil {
 		c.Drop()
 	}
@@ -138,7 +138,7 @@ func TestSumsAreKept(t *testing.T) {
 		w.Wait(24 * time.Hour) // the bubble begins at 2000-01-01
 		w.restart()
 		w.spends("chat", "local/a/b", 7, 7)
-		c, err := w.ledger.Begin("chat", "local/a/b", 10)
+		c, err := w.ledger.Begin(contract.ModelUsage{Agent: "chat", Model: "local/a/b", InputTokens: 10})
 		if err != nil {
 			w.T.Fatal(err)
 		}
@@ -250,11 +250,11 @@ func TestLimits(t *testing.T) {
 func TestWhatIsUnderwayCounts(t *testing.T) {
 	run(t, func(w *world) {
 		w.limit(map[string]int64{"total": 100})
-		first, err := w.ledger.Begin("chat", "openai/mini", 60)
+		first, err := w.ledger.Begin(contract.ModelUsage{Agent: "chat", Model: "openai/mini", InputTokens: 60})
 		if err != nil {
 			w.T.Fatal(err)
 		}
-		second, err := w.ledger.Begin("chat", "openai/mini", 60)
+		second, err := w.ledger.Begin(contract.ModelUsage{Agent: "chat", Model: "openai/mini", InputTokens: 60})
 		if err != nil {
 			w.T.Fatal(err)
 		}
@@ -288,7 +288,7 @@ func TestADayEndsAtMidnightOfTheZone(t *testing.T) {
 func TestALimitOfAModelThatTheProviderChooses(t *testing.T) {
 	run(t, func(w *world) {
 		w.limit(map[string]int64{"openai/mini": 10})
-		c, err := w.ledger.Begin("chat", "openai/*", 1)
+		c, err := w.ledger.Begin(contract.ModelUsage{Agent: "chat", Model: "openai/*", InputTokens: 1})
 		if err != nil {
 			w.T.Fatal(err)
 		}
@@ -373,7 +373,7 @@ func TestOldSumsAreDeleted(t *testing.T) {
 func TestAnEventAtTheEndOfItsChain(t *testing.T) {
 	run(t, func(w *world) {
 		w.spends("chat", "openai/mini", 1, 0)
-		c, err := w.ledger.Begin("chat", "openai/mini", 1)
+		c, err := w.ledger.Begin(contract.ModelUsage{Agent: "chat", Model: "openai/mini", InputTokens: 1})
 		if err != nil {
 			w.T.Fatal(err)
 		}
@@ -407,7 +407,7 @@ func (w *world) money(limits ...directory.Limit) {
 func TestMoneyIsCounted(t *testing.T) {
 	run(t, func(w *world) {
 		w.money()
-		c, err := w.ledger.Begin("chat", "a/m", 10)
+		c, err := w.ledger.Begin(contract.ModelUsage{Agent: "chat", Model: "a/m", InputTokens: 10})
 		if err != nil {
 			w.T.Fatal(err)
 		}
@@ -452,7 +452,7 @@ func TestReportedCostIsCounted(t *testing.T) {
 	run(t, func(w *world) {
 		w.money()
 		for _, model := range []string{"router/m", "a/m"} {
-			c, err := w.ledger.Begin("chat", model, 10)
+			c, err := w.ledger.Begin(contract.ModelUsage{Agent: "chat", Model: model, InputTokens: 10})
 			if err != nil {
 				w.T.Fatal(err)
 			}

@@ -52,6 +52,8 @@ type Order struct {
 	Model string
 	// Cause is the event that led to the completion; nil: none.
 	Cause *busv1.Event
+	// Person is the account that is charged; empty: none.
+	Person string
 	// Request goes to the provider; its agent and session are charged.
 	Request *extensionv1.CompleteRequest
 }
@@ -140,7 +142,8 @@ func (r *Router) attempt(ctx context.Context, o Order, emit Emit) (retry, ended 
 func (r *Router) try(ctx context.Context, o Order, candidate string, emit Emit) (began bool, err error) {
 	extension, _, _ := strings.Cut(candidate, "/")
 	size := requestTokens(o.Request)
-	bill, err := r.Ledger.Begin(o.Request.GetAgent(), candidate, size)
+	charged := contract.ModelUsage{Agent: o.Request.GetAgent(), Person: o.Person, Model: candidate, InputTokens: size}
+	bill, err := r.Ledger.Begin(charged)
 	if err != nil {
 		return false, err // no need to wait for a slot
 	}
@@ -166,7 +169,8 @@ func (r *Router) try(ctx context.Context, o Order, candidate string, emit Emit) 
 	if !ok {
 		return m.began, err
 	}
-	used.Agent, used.Session, used.Purpose = o.Request.GetAgent(), o.Request.GetSession(), o.Request.GetPurpose()
+	used.Agent, used.Person = charged.Agent, charged.Person
+	used.Session, used.Purpose = o.Request.GetSession(), o.Request.GetPurpose()
 	bill.Spent(o.Cause, used)
 	return m.began, err
 }

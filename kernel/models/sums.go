@@ -19,17 +19,19 @@ import (
 const Kept = 400
 
 const (
-	sumPrefix = "usage/" // of sums in the kernel's own KV: usage/<day>/<agent>/<model>
+	sumPrefix = "usage/" // of sums in the kernel's own KV: usage/<day>/<agent>[~<account>]/<model>
 	// pruneMost is how many old sums are deleted on a day.
 	pruneMost = 2000
 	// maxCurrencies bounds the currencies of one sum: a provider reports them.
 	maxCurrencies = 8
 )
 
-// Key names the sum of one day, agent and model.
-type Key struct{ Day, Agent, Model string }
+// Key names the sum of one day, agent and model, for one account or for no person.
+type Key struct{ Day, Agent, Person, Model string }
 
-func (k Key) String() string { return sumPrefix + k.Day + "/" + k.Agent + "/" + k.Model }
+func (k Key) String() string {
+	return sumPrefix + k.Day + "/" + strings.TrimSuffix(k.Agent+"~"+k.Person, "~") + "/" + k.Model
+}
 
 // Sum is the cost of several completions.
 type Sum struct {
@@ -58,7 +60,7 @@ func (s *Sum) add(u contract.ModelUsage) {
 	}
 }
 
-// Row is the sum of one day, agent and model.
+// Row is the sum of a Key.
 type Row struct {
 	Key
 	Sum
@@ -93,7 +95,8 @@ func scan(r journal.Reader, prefix string, each func(Row)) error {
 		if len(parts) != 3 {
 			continue
 		}
-		row := Row{Key: Key{parts[0], parts[1], parts[2]}}
+		agent, person, _ := strings.Cut(parts[1], "~")
+		row := Row{Key: Key{parts[0], agent, person, parts[2]}}
 		if err := v.Decode(&row.Sum); err != nil {
 			return err
 		}
@@ -147,7 +150,7 @@ func (u *use) write(tx *bus.Tx) error {
 	if err != nil {
 		return err
 	}
-	key := Key{u.day, u.usage.Agent, u.usage.Model}.String()
+	key := Key{u.day, u.usage.Agent, u.usage.Person, u.usage.Model}.String()
 	stored, err := journal.Load[Sum](tx, contract.KernelSource, key)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ type Status struct {
 	LastEvent   string // id; empty: there is none
 	DeadLetters int    // counted up to 1000
 	Strangers   int    // pairing codes that wait for approval
+	People      []*adminv1.Person
 }
 
 const maxCounted = 1000
@@ -50,7 +51,7 @@ func ReadStatus(ctx context.Context, c adminv1.ReadClient) (s Status, err error)
 		return s, err
 	}
 	people, err := c.People(ctx, &adminv1.PeopleRequest{})
-	s.DeadLetters, s.Strangers = len(dead), len(people.GetWaiting())
+	s.DeadLetters, s.Strangers, s.People = len(dead), len(people.GetWaiting()), people.GetPeople()
 	return s, err
 }
 

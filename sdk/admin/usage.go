@@ -18,11 +18,14 @@ import (
 
 // By lists the ways to add up usage. Usage by session is known as long as events are
 // kept.
-var By = []string{"day", "agent", "model", "session"}
+var By = []string{"day", "agent", "model", "person", "session"}
+
+// noPerson is the name of what models did for no person.
+const noPerson = "no one"
 
 // Usage is a sum of tokens and money over completions.
 type Usage struct {
-	Name      string `json:"name"` // the day, agent, model or session
+	Name      string `json:"name"` // the day, agent, model, person or session
 	Calls     int64  `json:"calls"`
 	Input     int64  `json:"input_tokens"`
 	Output    int64  `json:"output_tokens"`
@@ -59,7 +62,7 @@ func ReadUsage(ctx context.Context, c adminv1.ReadClient, by string, days int) (
 	if by == "session" {
 		all, err = usageOfEvents(ctx, c, time.UnixMicro(kept.GetFromUs()), kept.GetCurrency())
 	} else {
-		all = usageOfRows(kept.GetRows(), by)
+		all, err = usageOfRows(ctx, c, kept.GetRows(), by)
 	}
 	sums, place := []Usage{}, map[string]int{}
 	for _, u := range all {
@@ -79,15 +82,29 @@ func ReadUsage(ctx context.Context, c adminv1.ReadClient, by string, days int) (
 	return sums, err
 }
 
-func usageOfRows(rows []*adminv1.Usage, by string) (all []Usage) {
+func usageOfRows(ctx context.Context, c adminv1.ReadClient, rows []*adminv1.Usage, by string) (all []Usage, err error) {
+	names := map[string]string{"": noPerson, contract.Owner: contract.Owner} // of people, by their accounts
+	if by == "person" {
+		known, err := c.People(ctx, &adminv1.PeopleRequest{})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range known.GetPeople() {
+			names[p.GetId()] = cmp.Or(p.GetName(), p.GetId())
+			for _, a := range p.GetAccounts() {
+				names[a.GetId()] = names[p.GetId()]
+			}
+		}
+	}
 	for _, r := range rows {
-		name := map[string]string{"day": r.GetDay(), "agent": r.GetAgent(), "model": r.GetModel()}[by]
+		person := cmp.Or(names[r.GetPerson()], r.GetPerson()) // the account of one who was removed
+		name := map[string]string{"day": r.GetDay(), "agent": r.GetAgent(), "model": r.GetModel(), "person": person}[by]
 		all = append(all, Usage{
 			Name: name, Calls: r.GetCalls(), Input: r.GetInputTokens(), Output: r.GetOutputTokens(),
 			Cached: r.GetCachedTokens(), Estimated: r.GetEstimatedCalls(), Costs: r.GetCosts(),
 		})
 	}
-	return all
+	return all, nil
 }
 
 // usageOfEvents reads the events of completions, the newest first. The cost of an old event

@@ -70,7 +70,7 @@ func TestLimitOfTokens(t *testing.T) {
 		t.Errorf("for people: %s", got)
 	}
 	if _, complaint, code := w.cli("usage", "--by", "moon"); code == 0 ||
-		!strings.Contains(complaint, "give one of day, agent, model, session") {
+		!strings.Contains(complaint, "give one of day, agent, model, person, session") {
 		t.Errorf("by the moon: %q, status %d", complaint, code)
 	}
 
