@@ -20,11 +20,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/people"
 )
 
-// bytesPerToken is the estimate where a provider reports no tokens.
-const bytesPerToken = 4
-
-func estimateTokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
-
 // Ledger records what completions cost, and enforces the limits of days and months. It is safe
 // for concurrent use.
 //

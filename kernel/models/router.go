@@ -16,11 +16,10 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/metering"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
@@ -141,7 +140,7 @@ func (r *Router) attempt(ctx context.Context, o Order, emit Emit) (retry, ended 
 // try completes with one candidate as soon as there is a slot, and records the cost.
 func (r *Router) try(ctx context.Context, o Order, candidate string, emit Emit) (began bool, err error) {
 	extension, _, _ := strings.Cut(candidate, "/")
-	size := requestTokens(o.Request)
+	size := metering.Request(o.Request)
 	charged := contract.ModelUsage{Agent: o.Request.GetAgent(), Person: o.Person, Model: candidate, InputTokens: size}
 	bill, err := r.Ledger.Begin(charged)
 	if err != nil {
@@ -157,81 +156,25 @@ func (r *Router) try(ctx context.Context, o Order, candidate string, emit Emit) 
 		}
 		defer release()
 	}
-	m := meter{model: candidate}
+	m := metering.Meter{Model: candidate}
 	err = r.Remote.Complete(ctx, extension, o.Request, func(d *extensionv1.Delta) error {
-		if !m.began && d.GetModel() == "" {
+		if !m.Began && d.GetModel() == "" {
 			d.Model = candidate
 		}
-		m.read(d)
+		m.Read(d)
 		return emit(d)
 	})
-	used, ok := m.cost(ctx, fallback(r.Directory.Current(), candidate), size, err)
+	// A provider that was canceled may have begun, and charge for it.
+	mayCharge := (m.Began || ctx.Err() != nil) && !errors.Is(err, ErrNotRunning)
+	used, ok := m.Used(size, mayCharge && !fallback(r.Directory.Current(), candidate))
 	if !ok {
-		return m.began, err
+		return m.Began, err
 	}
 	used.Agent, used.Person = charged.Agent, charged.Person
 	used.Session, used.Purpose = o.Request.GetSession(), o.Request.GetPurpose()
 	bill.Spent(o.Cause, used)
-	return m.began, err
+	return m.Began, err
 }
-
-// imageTokens is the estimate for an image: about what providers count for one of
-// contract.MaxImageSide.
-const imageTokens = 1600
-
-// requestTokens estimates the tokens of a request.
-func requestTokens(r *extensionv1.CompleteRequest) int64 {
-	size := proto.Size(r)
-	for _, m := range r.GetMessages() {
-		for _, i := range m.GetImages() {
-			size += imageTokens*bytesPerToken - len(i.GetData())
-		}
-	}
-	return estimateTokens(size)
-}
-
-// meter measures the cost of one completion.
-type meter struct {
-	began bool
-	model string             // that answers
-	usage *extensionv1.Usage // nil: not reported
-	bytes int                // of the answer
-}
-
-func (m *meter) read(d *extensionv1.Delta) {
-	m.began = m.began || d.GetContext() == 0 || d.GetText() != "" || d.GetCall() != nil || d.GetFinish() != ""
-	if d.GetModel() != "" {
-		m.model = d.GetModel()
-	}
-	if u := d.GetUsage(); u.GetInputTokens() > 0 || u.GetOutputTokens() > 0 || u.GetAudioMs() > 0 {
-		m.usage = u
-	}
-	m.bytes += len(d.GetText()) + len(d.GetCall().GetName()) + len(d.GetCall().GetArguments())
-}
-
-// cost returns the cost of a completion that ended with err; false: nothing. A
-// provider that began to answer, or was canceled and may have begun, may charge
-// for it: tokens that it did not report are estimated.
-func (m *meter) cost(ctx context.Context, fallback bool, request int64, err error) (u contract.ModelUsage, ok bool) {
-	u.Model = m.model
-	switch {
-	case m.usage != nil:
-		u.InputTokens, u.OutputTokens = plausible(m.usage.GetInputTokens()), plausible(m.usage.GetOutputTokens())
-		u.CachedTokens, u.AudioMS = plausible(m.usage.GetCachedTokens()), plausible(m.usage.GetAudioMs())
-		if c := m.usage.GetCurrency(); len(c) == 3 {
-			u.CostMicros, u.Currency = plausible(m.usage.GetCostMicros()), c
-		}
-		return u, true
-	case fallback, errors.Is(err, ErrNotRunning), !m.began && ctx.Err() == nil:
-		return u, false
-	}
-	u.InputTokens, u.OutputTokens, u.Estimated = request, estimateTokens(m.bytes), true
-	return u, true
-}
-
-// plausible bounds what a provider reports: no completion gives tokens back, or takes
-// so many that their sum overflows.
-func plausible(tokens int64) int64 { return min(max(0, tokens), 1<<40) }
 
 func unusable(p *directory.Provider, extension string) string {
 	switch {
