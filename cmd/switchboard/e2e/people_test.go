@@ -90,6 +90,10 @@ func TestPeopleAndTheirRoles(t *testing.T) {
 	contains(t, "a person", w.must("people", "show", "boris"), "Boris", "Role: member", "telegram_channel/1002",
 		"0 conversations, 0 memories, 0 reminders, 0 tasks")
 
+	w.says(boris, "Boris", "/quiet 22:00-07:00")
+	w.says(boris, "Boris", "/timezone Europe/Lisbon")
+	contains(t, "his settings", w.must("people", "show", "Boris"), "Time zone: Europe/Lisbon", "Quiet hours: 22:00-07:00")
+
 	contains(t, "a guest", w.must("people", "role", "Boris", "guest"), "Boris is a guest now", "no tools that change something")
 	w.says(boris, "Boris", "remind me of the pills")
 	newest := w.model.Requests()[w.model.Total()-1]
