@@ -35,12 +35,12 @@ var budgets = map[string]budget{
 	"kernel/questions":  {183, 315},
 	"kernel/router":     {2545, 1850},
 	"kernel/session":    {1330, 1150},
-	"kernel/supervisor": {1269, 1250},
+	"kernel/supervisor": {1251, 1250},
 	"kernel/tools":      {1221, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14465, 12000}
+var kernelBudget = budget{14447, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"io/fs"
 	"os"
@@ -153,7 +154,7 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 
 // guard checks limits, and now and then ends what running processes have left behind.
 func guard(processes *orphans.Processes) supervisor.Guard {
-	return func(pid int, l supervisor.Limits, disk bool) error {
+	return func(pid int, l sandbox.Limits, disk bool) error {
 		err := limits.Guard(pid, l, disk)
 		if err == nil && disk && pid != 0 {
 			processes.Sweep(0)

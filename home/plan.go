@@ -229,7 +229,7 @@ func (f *files) process(p *plan, m *member, groups map[string][]string) supervis
 	s := supervisor.Spec{
 		Env: allowedEnv(f.options.Environ, m.env, run.Env...), StartTimeout: run.StartTimeout,
 		ShutdownGrace: run.ShutdownGrace, Requires: m.manifest.Requires.Extensions,
-		Limits: supervisor.Limits{Memory: int64(run.Memory), Processes: run.Processes},
+		Limits: sandbox.Limits{Memory: int64(run.Memory), Processes: run.Processes},
 		Restart: supervisor.Restart{
 			Policy: supervisor.Policy(m.manifest.Restart.Policy), Backoff: m.manifest.Restart.Backoff,
 			MaxBackoff: m.manifest.Restart.MaxBackoff,

@@ -69,9 +69,9 @@ func (d directories) make() error {
 func (f *files) confine(p *plan, m *member, s *supervisor.Spec) {
 	dirs := f.directories(m)
 	disk := max(0, int64(m.manifest.Run.Disk))
-	s.Limits.Rooms = []supervisor.Room{{ID: m.manifest.ID, Dir: dirs.data, Bytes: disk}}
+	s.Limits.Rooms = []sandbox.Room{{ID: m.manifest.ID, Dir: dirs.data, Bytes: disk}}
 	if m.manifest.Run.Builtin == "" {
-		s.Limits.Rooms = append(s.Limits.Rooms, supervisor.Room{ID: m.manifest.ID, Dir: dirs.run, Bytes: disk})
+		s.Limits.Rooms = append(s.Limits.Rooms, sandbox.Room{ID: m.manifest.ID, Dir: dirs.run, Bytes: disk})
 		isTemp := func(e string) bool { return strings.HasPrefix(e, "TMPDIR") }
 		if err := os.MkdirAll(dirs.temp, 0o700); err == nil && !slices.ContainsFunc(m.manifest.Run.Env, isTemp) {
 			s.Env = append(s.Env, "TMPDIR="+dirs.temp)

@@ -9,6 +9,7 @@ package limits
 import (
 	"errors"
 	"fmt"
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"io/fs"
 	"math"
@@ -21,7 +22,7 @@ import (
 const threadsEach = 64
 
 // Guard implements supervisor.Guard.
-func Guard(pid int, l supervisor.Limits, disk bool) error {
+func Guard(pid int, l sandbox.Limits, disk bool) error {
 	if pid != 0 {
 		if err := checkUsage(pid, l); err != nil {
 			return err
@@ -52,7 +53,7 @@ type used struct {
 	threads   int
 }
 
-func checkUsage(pid int, l supervisor.Limits) error {
+func checkUsage(pid int, l sandbox.Limits) error {
 	if l.Memory == 0 && l.Processes == 0 {
 		return nil
 	}
@@ -76,7 +77,7 @@ func checkUsage(pid int, l supervisor.Limits) error {
 // descendants, in bytes.
 type unlinked struct{ disk, memory int64 }
 
-func checkUnlinked(pid int, l supervisor.Limits) error {
+func checkUnlinked(pid int, l sandbox.Limits) error {
 	u := unlinkedOf(pid)
 	if l.Sockets != "" {
 		u.disk += onDisk(l.Sockets, math.MaxInt64)

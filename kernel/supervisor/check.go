@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -75,7 +76,7 @@ func (s *Supervisor) probe(u *unit, proc *Process) {
 }
 
 // guard kills a process that exceeds one of its limits.
-func (s *Supervisor) guard(proc *Process, l Limits) {
+func (s *Supervisor) guard(proc *Process, l sandbox.Limits) {
 	interval := s.options.UsageInterval
 	if l.Alone {
 		interval *= aloneEvery

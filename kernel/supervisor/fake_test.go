@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"iter"
 	"maps"
 	"path"
@@ -102,7 +103,7 @@ type fakeProcess struct {
 }
 
 // guard ends a process whose memory is over the limit.
-func (w *world) guard(pid int, l supervisor.Limits, _ bool) error {
+func (w *world) guard(pid int, l sandbox.Limits, _ bool) error {
 	for _, p := range w.processes() {
 		if p.PID == pid && p.memory.Load() > l.Memory && l.Memory > 0 {
 			return fmt.Errorf("run.memory allows %d MiB", l.Memory>>20)

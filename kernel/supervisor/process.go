@@ -96,12 +96,7 @@ func merge(specs map[string]Spec) (l Launch) {
 		l.Env = slices.Concat(s.Env, l.Env) // the last one of a name counts
 		l.AutoMTLS = l.AutoMTLS || s.AutoMTLS
 		l.StartTimeout, l.ShutdownGrace = max(l.StartTimeout, s.StartTimeout), max(l.ShutdownGrace, s.ShutdownGrace)
-		l.Limits = Limits{
-			Memory:    addLimits(l.Limits.Memory, s.Limits.Memory),
-			Processes: addLimits(l.Limits.Processes, s.Limits.Processes),
-			Alone:     l.Limits.Alone && s.Limits.Alone,
-			Rooms:     slices.Concat(l.Limits.Rooms, s.Limits.Rooms),
-		}
+		l.Limits = l.Limits.Add(s.Limits)
 		if l.Policy != nil && s.Policy != nil {
 			l.Policy = sandbox.Union(l.Policy, s.Policy)
 		} else {
@@ -109,12 +104,4 @@ func merge(specs map[string]Spec) (l Launch) {
 		}
 	}
 	return l
-}
-
-// addLimits adds limits, of which zero is no limit.
-func addLimits[N int | int64](a, b N) N {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return a + b
 }

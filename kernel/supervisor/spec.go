@@ -35,7 +35,7 @@ type Spec struct {
 	ShutdownGrace time.Duration
 	// Limits bound the process and its descendants: above one, the process is killed,
 	// and if a directory holds too much, not restarted until there is room.
-	Limits Limits
+	Limits sandbox.Limits
 	// Policy is the sandbox of the process; nil: none. A shared process may do what
 	// any of its members may. Confine is the command that applies the policy and then
 	// executes Command; empty: the process applies it itself.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"maps"
 	"reflect"
 	"slices"
@@ -52,7 +53,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	if o.Guard == nil {
-		o.Guard = func(int, Limits, bool) error { return nil }
+		o.Guard = func(int, sandbox.Limits, bool) error { return nil }
 	}
 	o.ProbeInterval = cmp.Or(o.ProbeInterval, 10*time.Second)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 5*time.Second)
