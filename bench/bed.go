@@ -46,6 +46,8 @@ type bed struct {
 	kernel   *exec.Cmd
 	replies  chan telegramtest.Message
 	photo    *photo // that comes with each message; nil: none
+	chats    int    // that paced messages come from; 0: pacedChats
+	people   int    // of a household; 0: none
 }
 
 // newBed makes a home and the servers, without a kernel.
@@ -143,7 +145,7 @@ func (d *bed) warm() error {
 			return err
 		}
 	}
-	return nil
+	return d.gather()
 }
 
 // quiet waits until there are no more requests and sends, and forgets the sends.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -78,15 +79,19 @@ type paced struct {
 // pacedChats keeps conversations short: another measurement is about long ones.
 const pacedChats = 50
 
+// firstChat is the first of the chats that paced messages come from.
+const firstChat = 2
+
 func pace(d *bed, n int) (paced, error) {
-	for c := range pacedChats {
-		d.telegram.AddChat(telegramtest.Chat{ID: int64(2 + c), Type: telegramtest.Private})
+	chats := cmp.Or(d.chats, pacedChats)
+	for c := range chats {
+		d.telegram.AddChat(telegramtest.Chat{ID: int64(firstChat + c), Type: telegramtest.Private})
 	}
 	times := make([]time.Duration, 0, n)
 	before := d.cpu()
 	for i := range n {
 		began := time.Now()
-		d.say(int64(2+i%pacedChats), fmt.Sprint("message ", i))
+		d.say(int64(firstChat+i%chats), fmt.Sprint("message ", i))
 		if _, err := d.reply(context.Background()); err != nil {
 			return paced{}, err
 		}

@@ -33,6 +33,7 @@ var measurements = []struct {
 	{"links", linkTrips},
 	{"inbox", fullInbox},
 	{"photos", photos},
+	{"household", household},
 	{"hostile", hostile},
 }
 
@@ -49,7 +50,7 @@ func main() {
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
 	only := flag.String("only", "", "comma-separated: "+
 		"start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,"+
-		"photos,hostile")
+		"photos,household,hostile")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
