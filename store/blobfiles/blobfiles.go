@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -64,18 +65,34 @@ func (f *newFile) Write(p []byte) (int, error) {
 // Keep implements blobs.NewFile.
 func (f *newFile) Keep(hash string) error {
 	path := f.dir.Path(hash)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return classify(err)
-	}
-	if err := errors.Join(f.Chmod(0o600), f.Sync()); err != nil {
+	if err := errors.Join(f.Chmod(0o600), f.Sync(), ensureDir(string(f.dir)), ensureDir(filepath.Dir(path))); err != nil {
 		return classify(err)
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
 		return classify(err)
 	}
 	f.done = true
-	return classify(errors.Join(f.Close(), syncDir(filepath.Dir(path)), syncDir(string(f.dir)),
-		syncDir(filepath.Dir(string(f.dir)))))
+	return classify(errors.Join(f.Close(), syncDir(filepath.Dir(path))))
+}
+
+// durable are the directories whose names this process has synced.
+var durable sync.Map
+
+// ensureDir makes a directory, and has its name survive a power cut. One that exists may
+// have been made by a process that ended before it did that.
+func ensureDir(path string) error {
+	err := os.Mkdir(path, 0o700)
+	if _, known := durable.Load(path); known && errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	durable.Store(path, true)
+	return nil
 }
 
 // Discard implements blobs.NewFile.
