@@ -115,6 +115,12 @@ type AgentInput struct {
 	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
+// SharesTurn reports whether one turn may answer the input together with the first one: a
+// person wrote both, in one place.
+func (in AgentInput) SharesTurn(first AgentInput) bool {
+	return in.Kind == InputUser && first.Kind == InputUser && in.ReplyTo == first.ReplyTo && in.Person == first.Person
+}
+
 // Kinds of an input.
 const (
 	InputUser    = "user"    // a person wrote it

@@ -304,8 +304,8 @@ func Join(tx journal.Tx, from, to *Person) error {
 	return Change(tx, to)
 }
 
-// Split makes an account of several a person of its own: a member. If it is the owner's
-// on its channel, that has none until the next approval.
+// Split makes an account of several a person of its own: a member, or what it was if that
+// is less. If it is the owner's on its channel, that has none until the next approval.
 func Split(tx journal.Tx, a *Account) error {
 	p, err := a.Of(tx)
 	if err != nil {
@@ -318,22 +318,25 @@ func Split(tx journal.Tx, a *Account) error {
 			return err
 		}
 	}
+	own := &Person{ID: a.ID, Role: p.Role, Accounts: []string{a.ID}}
 	p.Accounts = slices.DeleteFunc(p.Accounts, func(id string) bool { return id == a.ID })
 	if p.Home == a.ID {
 		p.Home = ""
 	}
 	a.Person, a.Timezone = "", ""
-	if err := Put(tx, a); err != nil {
+	if err := errors.Join(Put(tx, a), tx.KVDelete(contract.KernelSource, personKey(a.ID))); err != nil {
 		return err
 	}
-	if p.ID != a.ID { // the others keep the id
-		return save(tx, personKey(p.ID), p)
+	if p.ID == a.ID && len(p.Accounts) > 0 {
+		p.ID = p.Accounts[0]
 	}
-	if err := tx.KVDelete(contract.KernelSource, personKey(p.ID)); err != nil || len(p.Accounts) == 0 {
-		return err
+	if p.ID != a.ID { // the others stay one person
+		err = Change(tx, p)
 	}
-	p.ID = p.Accounts[0]
-	return Change(tx, p)
+	if err == nil && !own.May(RoleMember) {
+		err = Change(tx, own)
+	}
+	return err
 }
 
 // Delete deletes an account.
@@ -341,7 +344,8 @@ func Delete(tx journal.Tx, a *Account) error {
 	if err := Split(tx, a); err != nil {
 		return err
 	}
-	return tx.KVDelete(contract.KernelSource, accountKey(a.ID))
+	return errors.Join(tx.KVDelete(contract.KernelSource, accountKey(a.ID)),
+		tx.KVDelete(contract.KernelSource, personKey(a.ID)))
 }
 
 // Admitted reports whether an account may talk to the assistant: the configuration

@@ -220,6 +220,19 @@ func TestRoles(t *testing.T) {
 		if text := h.says(h.telegram, "boris", "/help"); !strings.Contains(text, "/new") {
 			t.Errorf("a guest gets %q", text)
 		}
+		h.private(h.slack, "boris.s")
+		if err := is("boris.s", people.RoleGuest); err != nil {
+			t.Fatal(err)
+		}
+		code := code8(t, h.says(h.telegram, "boris", "/link"))
+		h.says(h.slack, "boris.s", "/link "+code+" yes")
+		h.telegram.ShowsOne("is linked")
+		h.says(h.telegram, "boris", "/link off")
+		for _, name := range []string{"boris", "boris.s"} {
+			if p := h.person(name); p.May(people.RoleMember) || len(p.Accounts) != 1 {
+				t.Errorf("a guest who has linked and unlinked accounts is %+v", p)
+			}
+		}
 		if err := is("boris", people.RoleBlocked); err != nil {
 			t.Fatal(err)
 		}

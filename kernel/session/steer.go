@@ -74,7 +74,7 @@ func (st *Store) interrupt(tx *bus.Tx, s *journal.Session) (most int, err error)
 
 // share returns the inputs with these ids, for a new turn. They must be the first of
 // those that can share one: waiting messages of users that no turn has begun with,
-// that have the reply target of the first. Other inputs between them keep their
+// of the person and with the reply target of the first. Other inputs between them keep their
 // places. unfit is the class of the error for an input that can't share a turn.
 func (st *Store) share(tx *bus.Tx, s *journal.Session, ids []string, unfit error) (inputs []*busv1.Event, err error) {
 	begun, err := st.begun(tx, s)
@@ -90,10 +90,10 @@ func (st *Store) share(tx *bus.Tx, s *journal.Session, ids []string, unfit error
 		in := InputOf(e)
 		free := in.Kind == contract.InputUser && !slices.Contains(begun, e.GetSeq())
 		switch {
-		case free && (len(inputs) == 0 || in.ReplyTo == InputOf(inputs[0]).ReplyTo):
+		case free && (len(inputs) == 0 || in.SharesTurn(InputOf(inputs[0]))):
 			inputs, fit = append(inputs, e), append(fit, e.GetId())
 		case slices.Contains(ids, e.GetId()):
-			return nil, fmt.Errorf("%w: input %s cannot share a turn: only messages of users with one reply target can",
+			return nil, fmt.Errorf("%w: input %s cannot share a turn: only messages of one person in one place can",
 				unfit, e.GetId())
 		}
 	}

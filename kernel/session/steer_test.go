@@ -109,19 +109,25 @@ func TestWhatMayNotInterruptATurn(t *testing.T) {
 					Kind: contract.InputUser, Text: "elsewhere", ReplyTo: "another",
 				})
 			}
+			if err == nil {
+				err = w.Sessions.Queue(tx, s, contract.AgentInput{
+					Kind: contract.InputUser, Text: "of boris", ReplyTo: turn.Input.ReplyTo, Person: "boris",
+				})
+			}
 			return err
 		})
 		w.telegram.Says("anna", "third")
 		w.Settle()
 		waiting := turn.Waiting()
-		if len(waiting) != 4 {
+		if len(waiting) != 5 {
 			t.Fatalf("%d inputs wait", len(waiting))
 		}
-		second, elsewhere, third := waiting[1].GetId(), waiting[2].GetId(), waiting[3].GetId()
+		second, elsewhere, boris, third := waiting[1].GetId(), waiting[2].GetId(), waiting[3].GetId(), waiting[4].GetId()
 		for name, inputs := range map[string][]string{
 			"one behind the first":      {third},
 			"out of order":              {third, second},
 			"two reply targets":         {second, elsewhere},
+			"two people":                {second, boris},
 			"one that is handled":       {turn.Delivery.GetEvent().GetId()},
 			"something that is unknown": {"e999999"},
 		} {
@@ -140,6 +146,7 @@ func TestWhatMayNotInterruptATurn(t *testing.T) {
 		w.telegram.Shows("anna: to both", "anna: to the first")
 		w.orchestrator.Hears("notice").Answers("")
 		w.orchestrator.Hears("elsewhere").Answers("")
+		w.orchestrator.Hears("of boris").Answers("")
 	})
 }
 

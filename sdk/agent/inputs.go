@@ -22,8 +22,8 @@ const (
 )
 
 // inputRows returns the rows with which a turn begins: its input with the context in
-// its meta and, if it is a user's, the users' inputs that directly follow it and have
-// the same reply target. After an outage they need not follow directly.
+// its meta and, if it is a user's, the users' inputs that directly follow it and share
+// a turn with it. After an outage they need not follow directly.
 func (t *turn) inputRows(ctx context.Context, d sdk.Delivery, first contract.AgentInput) ([]*busv1.Entry, error) {
 	rows := append([]*busv1.Entry{inputRow(d.ID, first)}, metaContext(first)...)
 	if first.Kind != contract.InputUser {
@@ -38,8 +38,7 @@ func (t *turn) inputRows(ctx context.Context, d sdk.Delivery, first contract.Age
 		t.waiting.Store(false)
 		for _, e := range waiting {
 			var in contract.AgentInput
-			ours := json.Unmarshal(e.GetPayload(), &in) == nil &&
-				in.Kind == contract.InputUser && in.ReplyTo == first.ReplyTo
+			ours := json.Unmarshal(e.GetPayload(), &in) == nil && in.SharesTurn(first)
 			if !ours && time.Since(sent[0]) < outage || len(sent) == maxInputs {
 				t.waiting.Store(true)
 				break

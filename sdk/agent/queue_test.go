@@ -73,7 +73,7 @@ func (q *queue) mayInterrupt(ids []string) error {
 	for _, e := range q.waiting {
 		in := q.inputs[e.GetId()]
 		if in.Kind == contract.InputUser && !q.begun(e.GetId()) &&
-			(len(users) == 0 || in.ReplyTo == q.inputs[users[0]].ReplyTo) {
+			(len(users) == 0 || in.SharesTurn(q.inputs[users[0]])) {
 			users = append(users, e.GetId())
 		}
 	}
@@ -192,6 +192,7 @@ func TestEveryInputOfAQueueIsAnsweredOnce(t *testing.T) {
 				Kind: rapid.SampledFrom([]string{contract.InputUser, contract.InputUser, contract.InputUser,
 					contract.InputNotice, contract.InputRecord}).Draw(t, "kind"),
 				Sender: "Anna", Text: id, ReplyTo: rapid.SampledFrom([]string{"h1", "h1", "h2"}).Draw(t, "place"),
+				Person: rapid.SampledFrom([]string{"p1", "p1", "p1", "p2"}).Draw(t, "person"),
 			}
 			q.inputs[id], q.rounds[id] = in, rapid.SampledFrom([]int{0, 1, 2, 6}).Draw(t, "rounds")
 			at += rapid.IntRange(0, 10).Draw(t, "pause")
@@ -247,7 +248,7 @@ func (q *queue) check(t *rapid.T) {
 		for _, id := range inputID.FindAllString(o.Text, -1) {
 			answered[id]++
 			about = append(about, id)
-			if first := q.inputs[about[0]]; q.inputs[id].ReplyTo != first.ReplyTo || q.inputs[id].Kind != first.Kind {
+			if first := q.inputs[about[0]]; id != about[0] && !q.inputs[id].SharesTurn(first) {
 				t.Errorf("%q are answered together", about)
 			}
 		}

@@ -63,12 +63,12 @@ func (t *turn) steer() error {
 }
 
 // backlog returns the waiting messages that may interrupt the turn: a user's first one,
-// and the later ones with the same reply target. A recording that is not written down yet is
+// and the later ones that share a turn with it. A recording that is not written down yet is
 // slow: it and what follows it waits.
 func (t *turn) backlog(waiting []*busv1.Event) (
 	inputs []string, rows []*busv1.Entry, slow *transcript, err error,
 ) {
-	replyTo := ""
+	var first contract.AgentInput
 	var recorded []hearing
 	var sent []time.Time
 	for _, e := range waiting {
@@ -77,9 +77,9 @@ func (t *turn) backlog(waiting []*busv1.Event) (
 			continue
 		}
 		if len(inputs) == 0 {
-			replyTo = in.ReplyTo
+			first = in
 		}
-		if in.ReplyTo != replyTo || len(inputs) == maxInputs {
+		if !in.SharesTurn(first) || len(inputs) == maxInputs {
 			continue
 		}
 		row := inputRow(e.GetId(), in)

@@ -72,6 +72,8 @@ func TestWaitingInputsJoin(t *testing.T) {
 	t.Parallel()
 	other := user("elsewhere")
 	other.ReplyTo = "h2"
+	boris := user("mine")
+	boris.Person = "boris"
 	notice := contract.AgentInput{Kind: contract.InputNotice, Text: "tick", ReplyTo: "h1"}
 	for name, c := range map[string]struct {
 		first   contract.AgentInput
@@ -80,6 +82,7 @@ func TestWaitingInputsJoin(t *testing.T) {
 	}{
 		"same place":      {user("one"), []contract.AgentInput{user("two"), user("three")}, 4},
 		"another place":   {user("one"), []contract.AgentInput{user("two"), other, user("four")}, 3},
+		"another person":  {user("one"), []contract.AgentInput{user("two"), boris, user("four")}, 3},
 		"not a user's":    {user("one"), []contract.AgentInput{notice, user("three")}, 2},
 		"after no user's": {notice, []contract.AgentInput{user("two")}, 2},
 	} {
