@@ -18,7 +18,7 @@ var (
 	// quotes are commands of the machine and of the chat, parameters, and the ids of
 	// memories: they are no words.
 	quotes = regexp.MustCompile("(?m)`[^`]*`|switchboard (?:pairing approve|events dead|usage|chat)|/[a-z_]+|--[a-z_]+|^[•-] [a-z_]+:|" +
-		`\bm[a-z0-9]{6}\b`)
+		`\[m[a-z0-9]{6}\]`)
 	// latin matches names of things too, which have a digit or a sign in them.
 	latin = regexp.MustCompile(`[A-Za-z][A-Za-z0-9_.:/=@|-]*`)
 	// name matches what is not a word: ids, settings, zones, placeholders in capitals.
