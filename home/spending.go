@@ -82,8 +82,8 @@ func budgets(name string, b config.Budget) (all []directory.Limit) {
 	if n := b.DailyTokens; n > 0 {
 		all = append(all, directory.Limit{
 			Person: name, Amount: n, Setting: fmt.Sprintf("people.%s.daily_tokens: %d", name, n),
-			Name:    words.Sprintf("today's limit of %v for %s", words.Sprintf("%d tokens", n), name),
-			Then:    words.Sprintf("no model answers them until midnight"),
+			Name: words.Sprintf("today's limit of %v for %s", words.Sprintf("%d tokens", n), name),
+			Then: words.Sprintf("no model answers them until midnight"),
 			Refusal: words.Sprintf("You have used your %s tokens for today. From midnight I can think again.",
 				humanize.Comma(n)),
 		})
