@@ -33,14 +33,14 @@ var budgets = map[string]budget{
 	"kernel/models":     {651, 690},
 	"kernel/people":     {345, 250},
 	"kernel/questions":  {183, 315},
-	"kernel/router":     {2545, 1850},
+	"kernel/router":     {2548, 1850},
 	"kernel/session":    {1330, 1150},
 	"kernel/supervisor": {1251, 1250},
 	"kernel/tools":      {1221, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14451, 12000}
+var kernelBudget = budget{14454, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -381,6 +381,8 @@ func TestHome(t *testing.T) {
 		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
 		telegram.Admits("anna", "boris")
 		telegram.Says("boris", "/sethome")
+		telegram.ShowsOne("What people send you comes here")
+		telegram.Reports(contract.UserMessage{UserID: "boris", ConversationID: "club", Group: true, Text: "/sethome"})
 		telegram.ShowsOne("Only the owner")
 		for _, try := range [][2]string{
 			{"/sethome", "send /household first"}, {"/household", "household group now"}, {"/sethome", "reminders and notices here"},

@@ -173,8 +173,11 @@ func (r *MessageRouter) setHome(tx *bus.Tx, q request) (string, error) {
 	case owner.UserID == "":
 		return q.say("%s has no owner yet. The owner is the first person approved, "+
 			"or the first in channels.%s.allow_from.", channel.Name, channel.ID), nil
+	case owner.UserID != q.UserID && c.Group:
+		return q.say("Only the owner can use /sethome in a group."), nil
 	case owner.UserID != q.UserID:
-		return q.say("Only the owner can use /sethome."), nil
+		q.person.Home = q.account.ID
+		return q.say("What people send you comes here from now on."), people.Change(tx, q.person)
 	case c.Group:
 		g, err := r.group(tx, c, true)
 		if err != nil || !g.Household {

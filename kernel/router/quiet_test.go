@@ -312,3 +312,34 @@ func TestTimezones(t *testing.T) {
 		turn.Answers("")
 	})
 }
+
+// A person with several accounts chooses the one that gets what others send.
+func TestAMembersHome(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		h := withHome(w)
+		h.private(h.telegram, "anna")
+		h.private(h.telegram, "boris")
+		h.private(h.slack, "boris.s")
+		code := code8(t, h.says(h.slack, "boris.s", "/link"))
+		h.says(h.telegram, "boris", "/link "+code+" yes")
+		h.slack.ShowsOne("is linked")
+		for _, c := range []struct {
+			on     *kerneltest.Channel
+			person string
+		}{{h.telegram, "boris"}, {h.slack, "boris.s"}} {
+			h.slack.Admits("slack-owner", "boris.s")
+			if text := h.says(c.on, c.person, "/sethome"); !strings.Contains(text, "comes here from now on") {
+				t.Fatalf("/sethome says %q", text)
+			}
+			w.Restart()
+			h.telegram.Says("anna", "tell boris")
+			turn := h.agent.Hears("tell boris")
+			sent := turn.Calls(turn.Asks([2]string{"core/send_to_person", `{"person":"boris.s","text":"dinner"}`})[0])
+			wantTexts(t, "at home", shown(c.on), "From anna: dinner")
+			if r, err := sent(); err != nil || r.GetIsError() {
+				t.Errorf("sending returns %v, %v", r, err)
+			}
+			turn.Answers("")
+		}
+	})
+}
