@@ -266,7 +266,8 @@ func (d *diagnosis) running(s admin.Status, seen *home.Inspection) {
 		})
 	})
 	for _, limit := range s.Limits {
-		d.add("Model", levelWarning, "`switchboard usage` shows what used the tokens (--by agent, model, person or session)", "%s",
+		d.add("Model", levelWarning,
+			"`switchboard usage` shows what used the tokens (--by agent, model, person or session)", "%s",
 			limit)
 	}
 	newest := "empty"
@@ -298,7 +299,8 @@ func (d *diagnosis) people(s admin.Status, seen *home.Inspection) {
 		if n > 1 {
 			why = fmt.Sprintf("%d people have that name", n)
 		}
-		d.add("People", levelWarning, "`switchboard people list` shows the names", "people.%s in config.yaml has no effect: %s",
+		d.add("People", levelWarning, "`switchboard people list` shows the names",
+			"people.%s in config.yaml has no effect: %s",
 			name, why)
 	}
 }

@@ -18,8 +18,8 @@ func newUsageCommand() *cobra.Command {
 		Long: "Shows what the completions of the last days used, today included. CACHED is the part of INPUT that\n" +
 			"providers had in their caches, which usually costs less. COST is by the prices in the configuration and the\n" +
 			"known list prices, else what the server reports, in each currency; what has no price isn't in it. Sums by\n" +
-			"day, agent, model and person are kept for 400 days, those by session as long as events are. A ~ marks figures that\n" +
-			"are partly estimates, because the provider did not report them.",
+			"day, agent, model and person are kept for 400 days, those by session as long as events are. A ~ marks\n" +
+			"figures that are partly estimates, because the provider did not report them.",
 		Example: "  switchboard usage --days 30 --by model",
 	}
 	asJSON := jsonFlag(c)

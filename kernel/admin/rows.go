@@ -189,7 +189,8 @@ func (s *Service) Usage(ctx context.Context, q *adminv1.UsageRequest) (*adminv1.
 	all := &adminv1.UsageResponse{FromUs: from.UnixMicro(), Currency: s.Known.Current().Currency}
 	for _, r := range rows {
 		all.Rows = append(all.Rows, &adminv1.Usage{
-			Day: r.Day, Agent: r.Agent, Person: r.Person, Model: r.Model, Calls: r.Calls, InputTokens: r.Input, OutputTokens: r.Output,
+			Day: r.Day, Agent: r.Agent, Person: r.Person, Model: r.Model, Calls: r.Calls,
+			InputTokens: r.Input, OutputTokens: r.Output,
 			CachedTokens: r.Cached, EstimatedCalls: r.Estimated, CostMicros: r.Costs[all.Currency], Costs: r.Costs,
 		})
 	}

@@ -148,7 +148,8 @@ func (r *MessageRouter) SetRole(tx *bus.Tx, person, role string) (*people.Person
 		return nil, fmt.Errorf("%w: there is no role %q; there are: %s", contract.ErrInvalid, role,
 			strings.Join(people.Roles, ", "))
 	case p.ID == people.Owner:
-		return nil, fmt.Errorf("%w: the owner stays the owner; unlink accounts that are another person's", contract.ErrInvalid)
+		return nil, fmt.Errorf("%w: the owner stays the owner; unlink accounts that are another person's",
+			contract.ErrInvalid)
 	}
 	p.Role = role
 	if err := people.Change(tx, p); err != nil {

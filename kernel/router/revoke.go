@@ -233,7 +233,9 @@ func (v *revocation) close() error {
 }
 
 func (v *revocation) event(removed bool) contract.PersonRevoked {
-	e := contract.PersonRevoked{Person: v.account.ID, Removed: removed, Conversations: slices.Sorted(maps.Keys(v.conversations))}
+	e := contract.PersonRevoked{
+		Person: v.account.ID, Removed: removed, Conversations: slices.Sorted(maps.Keys(v.conversations)),
+	}
 	for _, id := range slices.Sorted(maps.Keys(v.sessions)) {
 		e.Sessions = append(e.Sessions, journal.SessionID(id))
 	}

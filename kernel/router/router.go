@@ -39,7 +39,9 @@ type MessageRouter struct {
 
 // New returns a router; status writes the answer to /status.
 func New(d *directory.Directory, s *session.Store, status func(language string) string) *MessageRouter {
-	return &MessageRouter{directory: d, sessions: s, questions: &questions.Store{}, people: &people.Store{}, status: status}
+	return &MessageRouter{
+		directory: d, sessions: s, questions: &questions.Store{}, people: &people.Store{}, status: status,
+	}
 }
 
 // Migrate stores what a store of an earlier version knows of people as this one does.
