@@ -421,18 +421,30 @@ func (s *Store) Migrate(tx journal.Tx) error {
 	return nil
 }
 
-// Meet stores an account that is not stored yet; owns makes it one of the owner's.
+// Meet stores an account, which keeps its person if it is stored already; owns makes it
+// one of the owner's.
 func (s *Store) Meet(tx journal.Tx, a Account, owns bool) (_ *Account, err error) {
 	if a.ID, err = s.ID(tx, a.Channel, a.UserID); err != nil {
 		return nil, err
 	}
-	if err := Put(tx, &a); err != nil || !owns {
+	known, err := ByID(tx, a.ID)
+	if known != nil {
+		a.Person, a.Timezone = known.Person, known.Timezone
+	}
+	if err == nil {
+		err = Put(tx, &a)
+	}
+	if err != nil || !owns || a.Person == Owner {
 		return &a, err
+	}
+	from, err := a.Of(tx)
+	if err != nil {
+		return nil, err
 	}
 	to, err := owner(tx)
 	if err != nil {
 		return nil, err
 	}
 	a.Person = Owner
-	return &a, Join(tx, &Person{ID: a.ID, Accounts: []string{a.ID}}, to)
+	return &a, Join(tx, from, to)
 }

@@ -43,7 +43,7 @@ func (r *MessageRouter) link(tx *bus.Tx, q request, rest string) (string, error)
 		return q.say("To use one more account as yourself, write this to me there within ten minutes:\n\n/link %s", l.Code),
 			save(tx, linkKey(l.Account), l)
 	case "OFF":
-		if len(q.person.Accounts) < 2 {
+		if len(q.person.Accounts) < 2 || q.here.channel.Local {
 			return q.say("This account isn't linked to another one."), nil
 		}
 		return q.say("This account is no longer linked to your other ones."), r.unlink(tx, q.account)

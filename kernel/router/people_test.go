@@ -324,3 +324,26 @@ func TestAnEarlierHome(t *testing.T) {
 		}
 	})
 }
+
+// An account that the configuration no longer admits, and that is then approved, is still
+// linked to the others.
+func TestApprovingALinkedAccount(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		h := withHome(w)
+		h.private(h.telegram, "anna")
+		h.private(h.telegram, "boris")
+		h.private(h.slack, "boris.s")
+		code := code8(t, h.says(h.telegram, "boris", "/link"))
+		h.says(h.slack, "boris.s", "/link "+code+" yes")
+		h.telegram.ShowsOne("is linked")
+		h.telegram.Admits("anna")
+		if _, err := approve(w, asksIn(w, h.telegram, "boris")); err != nil {
+			t.Fatal(err)
+		}
+		h.telegram.ShowsOne("You are connected")
+		boris, other := h.private(h.telegram, "boris"), h.private(h.slack, "boris.s")
+		if !boris.Sees(other) || !other.Sees(boris) || len(h.person("boris").Accounts) != 2 {
+			t.Errorf("approved: %+v, %+v", boris, other)
+		}
+	})
+}
