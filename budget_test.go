@@ -33,14 +33,14 @@ var budgets = map[string]budget{
 	"kernel/models":     {651, 690},
 	"kernel/people":     {356, 250},
 	"kernel/questions":  {183, 315},
-	"kernel/router":     {2553, 1850},
+	"kernel/router":     {2558, 1850},
 	"kernel/session":    {1330, 1150},
 	"kernel/supervisor": {1251, 1250},
 	"kernel/tools":      {1221, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14471, 12000}
+var kernelBudget = budget{14476, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -86,9 +86,14 @@ func noteOwner(tx *bus.Tx, o people.Account, c *directory.Channel, m contract.Us
 // greetStranger offers a pairing code in a private chat, within limits, and doesn't
 // answer otherwise. Of the message it keeps only who wrote it, and where.
 func (r *MessageRouter) greetStranger(
-	tx *bus.Tx, c *directory.Channel, m contract.UserMessage, blocked *people.Account,
+	tx *bus.Tx, c *directory.Channel, m contract.UserMessage, a *people.Account,
 ) error {
-	if blocked != nil || m.Group || m.UserID == "" || m.ConversationID == "" {
+	if a != nil {
+		if p, err := a.Of(tx); err != nil || p.Role == people.RoleBlocked {
+			return err
+		}
+	}
+	if m.Group || m.UserID == "" || m.ConversationID == "" {
 		return nil
 	}
 	key := pairingKey(c.ID, m.UserID)
