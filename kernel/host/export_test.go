@@ -10,7 +10,7 @@ import (
 // StreamLossGrace sets how long a process may run without its event stream.
 func (h *Host) StreamLossGrace(d time.Duration) { h.streamLossGrace = d }
 
-// Limit replaces what may be open at a time.
+// Limit replaces what may be open at a time, before the host serves.
 func (h *Host) Limit(requests, streams, connections int, unread int64) {
 	h.admission.mu.Lock()
 	defer h.admission.mu.Unlock()

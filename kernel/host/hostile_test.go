@@ -18,6 +18,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/host"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 )
 
@@ -34,8 +35,7 @@ func (w *world) until(what string, done func() bool) {
 }
 
 func TestExtensionThatOpensStreamsWithoutEndIsRefused(t *testing.T) {
-	w := newWorld(t)
-	w.host.Limit(10, 20, 100, 1<<30)
+	w := newWorld(t, func(h *host.Host) { h.Limit(10, 20, 100, 1<<30) })
 	rogue, other := w.admit(bus.Actor{ID: "rogue", Subscribe: []string{"x.y"}}), w.admit(bus.Actor{ID: "other"})
 	watching, stop := context.WithCancel(t.Context())
 	refused := func() error {
@@ -67,8 +67,7 @@ func TestExtensionThatOpensStreamsWithoutEndIsRefused(t *testing.T) {
 }
 
 func TestStreamsOfCommitsAreFew(t *testing.T) {
-	w := newWorld(t)
-	w.host.Limit(100, 3, 100, 1<<30)
+	w := newWorld(t, func(h *host.Host) { h.Limit(100, 3, 100, 1<<30) })
 	g := w.admit(bus.Actor{ID: "rogue"})
 	for range 3 {
 		stream, err := g.bus.Commit(t.Context())
@@ -90,8 +89,7 @@ func TestStreamsOfCommitsAreFew(t *testing.T) {
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	w := newWorld(t)
-	w.host.Limit(100, 3, 5, 1<<30)
+	w := newWorld(t, func(h *host.Host) { h.Limit(100, 3, 5, 1<<30) })
 	rogue := &bus.Actor{ID: "rogue", Generation: 78}
 	token := w.host.Admit(rogue)
 	refused := 0
@@ -132,8 +130,7 @@ func TestConnectionsOfStrangersGiveWay(t *testing.T) {
 
 // Requests that never get complete would fill the kernel's memory.
 func TestConnectionWithRequestsThatAreNeverCompleteIsEnded(t *testing.T) {
-	w := newWorld(t)
-	w.host.Limit(1000, 3, 100, 4<<20)
+	w := newWorld(t, func(h *host.Host) { h.Limit(1000, 3, 100, 4<<20) })
 	other := w.admit(bus.Actor{ID: "other"})
 	rogue := &bus.Actor{ID: "rogue", Generation: 77}
 	token := w.host.Admit(rogue)
