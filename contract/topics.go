@@ -382,6 +382,12 @@ type PersonRevoked struct {
 	Sessions      []string `json:"sessions,omitempty"`      // of these, and those made within them
 }
 
+// SetUp reports whether the person set something up, in private or in a group.
+func (r PersonRevoked) SetUp(of Principal) bool { return r.Person != "" && r.Person == of.Person }
+
+// Deletes reports whether something is deleted: it is the own of a person who is removed.
+func (r PersonRevoked) Deletes(of Principal) bool { return r.Removed && of.Own && r.SetUp(of) }
+
 // PersonChanged is the payload of system.person.changed: what has become of an account.
 type PersonChanged struct {
 	Account string `json:"account"` // opaque id, as in Principal

@@ -13,13 +13,13 @@ import (
 // has ended the turns on them; those of others that led to them, or follow, don't exist.
 func (l *links) revoked(ctx context.Context, e sdk.Event) error {
 	var person contract.PersonRevoked
-	if err := e.Decode(&person); err != nil || !person.Removed || person.Person == "" {
+	if err := e.Decode(&person); err != nil || !person.Removed {
 		return err
 	}
 	var theirs []string
 	if err := l.k.Scan(ctx, exchangePrefix, func(v sdk.Value) error {
 		x, err := decode(v)
-		if err == nil && x.Principal.Own && x.Principal.Person == person.Person {
+		if err == nil && person.Deletes(x.Principal) {
 			theirs = append(theirs, x.ID)
 		}
 		return nil // an unreadable one belongs to no one

@@ -14,13 +14,11 @@ func (m *memory) handle(ctx context.Context, e sdk.Event) (effects sdk.Effects, 
 		return nil, sdk.Drop("memory does not handle " + e.Topic)
 	}
 	var person contract.PersonRevoked
-	if err := e.Decode(&person); err != nil || !person.Removed || person.Person == "" {
+	if err := e.Decode(&person); err != nil || !person.Removed {
 		return nil, err
 	}
 	err = m.store.use(ctx, func(all *rows) error {
-		effects = m.store.write(nil, all.filter(func(r row) bool {
-			return r.Principal.Own && r.Principal.Person == person.Person
-		}))
+		effects = m.store.write(nil, all.filter(func(r row) bool { return person.Deletes(r.Principal) }))
 		return nil
 	})
 	return effects, err

@@ -26,11 +26,8 @@ func (s *scheduler) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, erro
 		return nil, err
 	}
 	theirs, err := s.all(ctx, sdk.ToolCall{}, func(sc schedule.Schedule) bool {
-		if person.Removed && isOwn(sc, person.Person) {
-			return true
-		}
-		return !sc.Finished() && (sc.ReplyTo != "" && slices.Contains(person.Conversations, sc.ReplyTo) ||
-			sc.Principal.Person != "" && sc.Principal.Person == person.Person)
+		return person.Deletes(sc.Principal) || !sc.Finished() &&
+			(sc.ReplyTo != "" && slices.Contains(person.Conversations, sc.ReplyTo) || person.SetUp(sc.Principal))
 	})
 	if err != nil || len(theirs) == 0 {
 		return nil, err
@@ -45,17 +42,13 @@ func (s *scheduler) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, erro
 	return s.end(theirs, person), nil
 }
 
-func isOwn(sc schedule.Schedule, person string) bool {
-	return sc.Principal.Own && person != "" && sc.Principal.Person == person
-}
-
 // end cancels or deletes schedules, and tells which ones would have fired. Of a person's
 // own ones the owner is not told the text.
 func (s *scheduler) end(rows []row, person contract.PersonRevoked) sdk.Effects {
 	ended := contract.PersonEnded{Kind: "reminder"}
 	var effects sdk.Effects
 	for _, r := range rows {
-		if person.Removed && isOwn(r.Schedule, person.Person) {
+		if person.Deletes(r.Principal) {
 			effects = append(effects, s.remove(r.ID, r.version))
 		} else {
 			effects = append(effects, s.write(r.Cancel(s.now()), r.version))

@@ -35,9 +35,8 @@ func (t *tasks) revoked(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
 		}
 	}
 	if err := t.each(ctx, "", func(task *Task) error { // also those given in groups
-		theirs := task.Principal.Person != "" && task.Principal.Person == person.Person
-		forget := theirs && person.Removed && task.Principal.Own
-		if !theirs || task.State == Finished && !forget {
+		forget := person.Deletes(task.Principal)
+		if !person.SetUp(task.Principal) || task.State == Finished && !forget {
 			return nil
 		}
 		task, err := read[Task](c, taskKey(task.Root, task.Name))
