@@ -320,6 +320,13 @@ type Command struct {
 	Accounts  []string  `json:"accounts,omitempty"` // of the Principal
 }
 
+// Caller returns for whom the command is, with the Accounts.
+func (c Command) Caller() Principal {
+	p := c.Principal
+	p.Accounts = c.Accounts
+	return p
+}
+
 // AgentTask is the payload of system.agent.task: a job for an agent.
 type AgentTask struct {
 	Prompt    string `json:"prompt"`

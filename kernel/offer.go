@@ -1,9 +1,9 @@
 package kernel
 
 import (
-	"github.com/switchboard-run/switchboard/contract/coretool"
 	"sync"
 
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/tools"

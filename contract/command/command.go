@@ -51,7 +51,6 @@ func Run(
 	if given.Group && given.Principal.Group == "" { // queued by an earlier version
 		given.Principal.Confined = true
 	}
-	given.Principal.Accounts = given.Accounts
 	arguments, err := t.arguments(&given)
 	if err != nil {
 		return o, err.Error()
@@ -61,7 +60,7 @@ func Run(
 		Session: given.Session, Agent: given.Agent, ReplyTo: given.ReplyTo, Channel: given.Channel,
 		Timezone: cmp.Or(given.Timezone, timezone), Sender: given.Sender, Group: given.Group, Memory: given.Memory,
 		Repeat: d.GetUncertain() || d.GetAttempt() > 1, Command: given.Name,
-		Person: given.Principal.Person, Principal: given.Principal.Proto(), Language: given.Language,
+		Person: given.Principal.Person, Principal: given.Caller().Proto(), Language: given.Language,
 	})
 	switch {
 	case err == nil:

@@ -113,8 +113,7 @@ func readable(j journal.Reader, a *bus.Actor, l *bus.Lease, named string) (*jour
 	if s != nil {
 		p, _, err = session.For(j, s, session.InputOf(l.Event).Person)
 	} else if given := commandOf(l); given != nil {
-		p = given.Principal
-		p.Accounts = given.Accounts
+		p = given.Caller()
 	}
 	if err != nil {
 		return nil, err

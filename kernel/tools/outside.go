@@ -93,7 +93,7 @@ func (r *Runner) callOutsideTurn(
 		if err := json.Unmarshal(l.Event.GetPayload(), &given); err != nil {
 			return nil, fmt.Errorf("%w: read the command %s: %w", contract.ErrInvalid, l.Event.GetId(), err)
 		}
-		q.Group, q.Person, q.Principal = given.Group, given.Principal.Person, given.Principal.Proto()
+		q.Group, q.Person, q.Principal = given.Group, given.Principal.Person, given.Caller().Proto()
 		q.Timezone = given.Timezone
 	}
 	actor := r.Remote.Actor(t.Extension)

@@ -256,3 +256,32 @@ func TestAskedToolHasNoEffects(t *testing.T) {
 		}
 	})
 }
+
+// What an extension asks while it runs a command sees what the person's other accounts set
+// up, as the command does.
+func TestAskedForACommandOfALinkedPerson(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		var of contract.Principal
+		w.Extension(bus.Actor{ID: "notes"})
+		w.Tool("notes", &extensionv1.Tool{Name: "read", ReadOnly: true},
+			func(_ context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				of = contract.PrincipalOf(r.GetPrincipal())
+				return &extensionv1.CallResult{Content: "read"}, nil
+			})
+		lab := w.Extension(bus.Actor{ID: "lab", Tools: []string{"notes/read"}}).Running()
+		payload, err := json.Marshal(contract.Command{
+			Name: "look", Principal: contract.Principal{Person: "anna", Own: true}, Accounts: []string{"anna", "anna2"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := w.Bus.LeaseCall(lab, &bus.Lease{}, &busv1.Event{Topic: contract.TopicCommand + "look", Payload: payload}, 0)
+		defer w.Bus.Release(l)
+		if _, err := w.Tools.Ask(w.T.Context(), lab, l, "notes/read", nil); err != nil {
+			t.Fatal(err)
+		}
+		if !of.Sees(contract.Principal{Person: "anna2", Own: true}) || of.Sees(contract.Principal{Person: "boris", Own: true}) {
+			t.Errorf("it is for %+v", of)
+		}
+	})
+}
