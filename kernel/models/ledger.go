@@ -191,18 +191,24 @@ type limit struct {
 
 // limits returns the configured limits. That of a person counts all their accounts.
 func (l *Ledger) limits(dir *directory.Snapshot) (all []limit, err error) {
+	var known []*people.Person
+	var accounts map[string][]people.Account
+	if slices.ContainsFunc(dir.Limits, func(x directory.Limit) bool { return x.Person != "" }) {
+		if err := l.bus.View(context.Background(), func(r journal.Reader) (err error) {
+			known, accounts, err = people.All(r)
+			return err
+		}); err != nil {
+			return nil, words.Errorf("read whose accounts the budgets count: %w", err)
+		}
+	}
 	for i := range dir.Limits {
 		x := limit{&dir.Limits[i], nil}
 		if x.Person == "" {
 			x.subjects = []subject{{agent: x.Agent, model: x.Model, unit: x.Currency}}
-		} else if err = l.bus.View(context.Background(), func(r journal.Reader) error {
-			accounts, err := people.AccountsOf(r, x.Person)
-			for _, id := range accounts {
+		} else {
+			for _, id := range people.Named(known, accounts, x.Person) {
 				x.subjects = append(x.subjects, subject{account: id, unit: x.Currency})
 			}
-			return err
-		}); err != nil {
-			return nil, words.Errorf("read the accounts of %s: %w", x.Person, err)
 		}
 		all = append(all, x)
 	}

@@ -262,20 +262,19 @@ func All(r journal.Reader) (all []*Person, accounts map[string][]Account, err er
 	return all, accounts, err
 }
 
-// AccountsOf returns the ids of the accounts of the only person with a name, in any
+// Named returns the ids of the accounts of the only one of all people with a name, in any
 // case; none: there is no such person, or there are several.
-func AccountsOf(r journal.Reader, name string) (ids []string, err error) {
-	all, accounts, err := All(r)
+func Named(all []*Person, accounts map[string][]Account, name string) (ids []string) {
 	for _, p := range all {
 		if !strings.EqualFold(cmp.Or(p.Name, accounts[p.ID][0].Name), name) {
 			continue
 		}
 		if ids != nil {
-			return nil, err
+			return nil
 		}
 		ids = p.Principal("").Accounts
 	}
-	return ids, err
+	return ids
 }
 
 // Change changes what is stored of a person, all of whose accounts then name it.
