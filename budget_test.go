@@ -31,7 +31,7 @@ var budgets = map[string]budget{
 	"kernel/host":       {1417, 1230},
 	"kernel/journal":    {332, 225},
 	"kernel/models":     {657, 690},
-	"kernel/people":     {356, 250},
+	"kernel/people":     {358, 250},
 	"kernel/questions":  {183, 315},
 	"kernel/router":     {2558, 1850},
 	"kernel/session":    {1330, 1150},
@@ -40,7 +40,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14480, 12000}
+var kernelBudget = budget{14476, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -148,6 +148,16 @@ func (s *Store) Account(r journal.Reader, channel, user string) (*Account, error
 	return ByID(r, id)
 }
 
+// Find returns the account of a user, and its person; nil: none is stored.
+func (s *Store) Find(r journal.Reader, channel, user string) (*Account, *Person, error) {
+	a, err := s.Account(r, channel, user)
+	if a == nil || err != nil {
+		return nil, nil, err
+	}
+	p, err := a.Of(r)
+	return a, p, err
+}
+
 // ByID returns the account of an id; nil: none is stored.
 func ByID(r journal.Reader, id string) (*Account, error) { return load[Account](r, accountKey(id)) }
 
@@ -347,15 +357,14 @@ func Delete(tx journal.Tx, a *Account) error {
 		tx.KVDelete(contract.KernelSource, personKey(a.ID)))
 }
 
-// Admitted reports whether an account may talk to the assistant: the configuration
-// admits its user, or the owner has approved it, and the person is not blocked.
-func Admitted(r journal.Reader, c *directory.Channel, user string, a *Account) (bool, error) {
-	if a != nil && a.Person != "" {
-		if p, err := a.Of(r); err != nil || p.Role == RoleBlocked {
-			return false, err
-		}
+// Admitted reports whether a user may talk to the assistant, whose account and person, if
+// any, are stored: the configuration admits the user, or the owner has approved the
+// account, and the person is not blocked.
+func Admitted(c *directory.Channel, user string, a *Account, p *Person) bool {
+	if p != nil && p.Role == RoleBlocked {
+		return false
 	}
-	return a != nil && a.ApprovedAt != 0 || slices.Contains(c.AllowFrom, user) || slices.Contains(c.AllowFrom, "*"), nil
+	return a != nil && a.ApprovedAt != 0 || slices.Contains(c.AllowFrom, user) || slices.Contains(c.AllowFrom, "*")
 }
 
 // OwnerOn returns the owner's account on a channel, with where notices go: that of the
@@ -370,11 +379,8 @@ func (s *Store) OwnerOn(r journal.Reader, c *directory.Channel) (Account, error)
 		if c.Local {
 			return *o, nil
 		}
-		a, err := s.Account(r, c.ID, o.UserID)
-		if err != nil {
-			return Account{}, err
-		}
-		if ok, err := Admitted(r, c, o.UserID, a); ok || err != nil {
+		a, p, err := s.Find(r, c.ID, o.UserID)
+		if err != nil || Admitted(c, o.UserID, a, p) {
 			return *o, err
 		}
 	}

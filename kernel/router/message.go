@@ -34,24 +34,21 @@ func (r *MessageRouter) admit(tx *bus.Tx, e *busv1.Event) (route func() error, e
 	if unroutable != "" {
 		return func() error { return tx.Dead(e, unroutable) }, nil
 	}
-	a, err := r.people.Account(tx, c.ID, m.UserID)
-	if err != nil {
+	a, p, err := r.people.Find(tx, c.ID, m.UserID)
+	switch {
+	case err != nil, p != nil && p.Role == people.RoleBlocked:
 		return nil, err
-	}
-	switch ok, err := people.Admitted(tx, c, m.UserID, a); {
-	case err != nil:
-		return nil, err
-	case !ok:
-		return nil, r.greetStranger(tx, c, m, a)
+	case !people.Admitted(c, m.UserID, a, p):
+		return nil, r.greetStranger(tx, c, m)
 	case m.ConversationID == "":
 		return func() error { return tx.Dead(e, "the message names no conversation") }, nil
 	}
-	return func() error { return r.message(tx, e, c, m, a) }, nil
+	return func() error { return r.message(tx, e, c, m, a, p) }, nil
 }
 
 // message routes the message of a person who is admitted.
 func (r *MessageRouter) message(
-	tx *bus.Tx, e *busv1.Event, c *directory.Channel, m contract.UserMessage, a *people.Account,
+	tx *bus.Tx, e *busv1.Event, c *directory.Channel, m contract.UserMessage, a *people.Account, p *people.Person,
 ) error {
 	dir := r.directory.Current()
 	owner, err := r.people.OwnerOn(tx, c)
@@ -66,15 +63,18 @@ func (r *MessageRouter) message(
 		return err
 	}
 	owns := c.Local || m.UserID != "" && m.UserID == owner.UserID
-	if a, err = r.account(tx, a, m, c.ID, owns); err != nil {
+	known := a
+	if a, err = r.account(tx, known, m, c.ID, owns); err != nil {
 		return err
 	}
 	q := request{
-		UserMessage: m, conversation: conversation, account: a,
+		UserMessage: m, conversation: conversation, account: a, person: p,
 		here: &place{channel: c, address: m.ConversationID, thread: m.ThreadID, language: m.Language},
 	}
-	if q.person, err = a.Of(tx); err != nil {
-		return err
+	if a != known { // it is new, or has changed
+		if q.person, err = a.Of(tx); err != nil {
+			return err
+		}
 	}
 	q.owner = owns || q.person.May(people.RoleOwner)
 	name, rest, isCommand := command.Parse(m.Text)

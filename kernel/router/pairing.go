@@ -68,8 +68,8 @@ func (r *MessageRouter) account(tx *bus.Tx, known *people.Account, m contract.Us
 }
 
 // noteOwner stores an owner's language and, of an owner whom the configuration admits
-// by name, the private conversation: notices go there. Whoever writes on a local channel
-// is the owner there.
+// by name, the private conversation: notices go there. On a local channel everyone is the
+// owner.
 func noteOwner(tx *bus.Tx, o people.Account, c *directory.Channel, m contract.UserMessage) error {
 	if c.Local && o.Language != m.Language {
 		return people.SetOwner(tx, people.Account{Channel: c.ID, Language: m.Language})
@@ -85,14 +85,7 @@ func noteOwner(tx *bus.Tx, o people.Account, c *directory.Channel, m contract.Us
 
 // greetStranger offers a pairing code in a private chat, within limits, and doesn't
 // answer otherwise. Of the message it keeps only who wrote it, and where.
-func (r *MessageRouter) greetStranger(
-	tx *bus.Tx, c *directory.Channel, m contract.UserMessage, a *people.Account,
-) error {
-	if a != nil {
-		if p, err := a.Of(tx); err != nil || p.Role == people.RoleBlocked {
-			return err
-		}
-	}
+func (r *MessageRouter) greetStranger(tx *bus.Tx, c *directory.Channel, m contract.UserMessage) error {
 	if m.Group || m.UserID == "" || m.ConversationID == "" {
 		return nil
 	}
