@@ -136,7 +136,7 @@ func (b *presses) published(ctx context.Context, m *pendingMessage, result *busv
 	}
 }
 
-// refuse tells a person who is not admitted, and nobody else, that their press has no effect.
+// refuse tells a person who is not admitted, and them alone, that their press has no effect.
 func (b *presses) refuse(ctx context.Context, m *pendingMessage) {
 	ctx, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()

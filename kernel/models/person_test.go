@@ -132,7 +132,7 @@ func TestTheOwnerIsToldOfABudgetOnce(t *testing.T) {
 	})
 }
 
-// A name that several people have, or nobody, is no one's.
+// A name that several people or none have is no one's.
 func TestBudgetOfAnUnclearName(t *testing.T) {
 	run(t, func(w *world) {
 		ids := w.meets("Anna", "anna")

@@ -100,7 +100,7 @@ func (r *MessageRouter) release(tx *bus.Tx, due func(held) bool) error {
 	return err
 }
 
-// setting answers /timezone and /quiet. A change also decides anew about what is held.
+// setting answers /timezone and /quiet. A change also decides again about what is held.
 func (r *MessageRouter) setting(tx *bus.Tx, q request, name, rest string) (said string, err error) {
 	p, before, in := q.person, *q.person, zone.Or(q.person.Timezone, r.directory.Current().Location)
 	if name == "quiet" {

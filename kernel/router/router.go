@@ -126,7 +126,7 @@ type place struct {
 	anywhere bool   // no channel was named and none is ready: the first that is may have it
 	language string // of the recipient, an IETF tag; empty: English or unknown
 	instead  bool   // of a channel that was named and does not exist
-	unasked  bool   // nobody waits for it, though it is a reply
+	unasked  bool   // no person waits for it, though it is a reply
 	asker    string // the account that asked for it, whose person's quiet hours do not hold it
 	held     bool   // it was held, and is to be sent now
 }
