@@ -72,6 +72,14 @@ func code8(t *testing.T, text string) string {
 	return after[:8]
 }
 
+// links has a person link an account to the one that gets the code.
+func (h homeOf) links(with *kerneltest.Channel, account string, on *kerneltest.Channel, other string) {
+	h.T.Helper()
+	code := code8(h.T, h.says(with, account, "/link"))
+	h.says(on, other, "/link "+code+" yes")
+	with.ShowsOne("is linked to this one")
+}
+
 func TestLinking(t *testing.T) {
 	kerneltest.Run(t, func(w *kerneltest.World) {
 		h := withHome(w)
@@ -135,9 +143,7 @@ func TestNobodyIsLinkedToLess(t *testing.T) {
 		if text := h.says(h.slack, "boris.s", "/link "+code); !strings.Contains(text, "has expired") {
 			t.Errorf("an old code: %q", text)
 		}
-		code = code8(t, h.says(h.telegram, "anna", "/link"))
-		h.says(h.slack, "boris.s", "/link "+code+" yes")
-		h.telegram.ShowsOne("is linked to this one")
+		h.links(h.telegram, "anna", h.slack, "boris.s")
 		if p := h.person("boris.s"); p.ID != people.Owner || !p.May(people.RoleOwner) {
 			t.Errorf("linked to the owner: %+v", p)
 		}
@@ -224,9 +230,7 @@ func TestRoles(t *testing.T) {
 		if err := is("boris.s", people.RoleGuest); err != nil {
 			t.Fatal(err)
 		}
-		code := code8(t, h.says(h.telegram, "boris", "/link"))
-		h.says(h.slack, "boris.s", "/link "+code+" yes")
-		h.telegram.ShowsOne("is linked")
+		h.links(h.telegram, "boris", h.slack, "boris.s")
 		h.says(h.telegram, "boris", "/link off")
 		for _, name := range []string{"boris", "boris.s"} {
 			if p := h.person(name); p.May(people.RoleMember) || len(p.Accounts) != 1 {
@@ -269,9 +273,7 @@ func TestRemovingAPerson(t *testing.T) {
 		}
 		h.private(h.telegram, "boris")
 		h.private(h.slack, "boris.s")
-		code := code8(t, h.says(h.telegram, "boris", "/link"))
-		h.says(h.slack, "boris.s", "/link "+code+" yes")
-		h.telegram.ShowsOne("is linked")
+		h.links(h.telegram, "boris", h.slack, "boris.s")
 		h.private(h.telegram, "anna")
 		if err := remove("boris.s"); err != nil {
 			t.Fatal(err)
@@ -333,9 +335,7 @@ func TestApprovingALinkedAccount(t *testing.T) {
 		h.private(h.telegram, "anna")
 		h.private(h.telegram, "boris")
 		h.private(h.slack, "boris.s")
-		code := code8(t, h.says(h.telegram, "boris", "/link"))
-		h.says(h.slack, "boris.s", "/link "+code+" yes")
-		h.telegram.ShowsOne("is linked")
+		h.links(h.telegram, "boris", h.slack, "boris.s")
 		h.telegram.Admits("anna")
 		if _, err := approve(w, asksIn(w, h.telegram, "boris")); err != nil {
 			t.Fatal(err)

@@ -285,9 +285,7 @@ func TestTimezones(t *testing.T) {
 		}
 		h.slack.Says("boris.s", "it's me, boris.s")
 		h.agent.Hears("it's me, boris.s").Answers("")
-		code := code8(t, h.says(h.telegram, "boris", "/link"))
-		h.says(h.slack, "boris.s", "/link "+code+" yes")
-		h.telegram.ShowsOne("is linked")
+		h.links(h.telegram, "boris", h.slack, "boris.s")
 		w.Restart()
 		for _, tt := range []struct {
 			on           *kerneltest.Channel
@@ -320,9 +318,7 @@ func TestAMembersHome(t *testing.T) {
 		h.private(h.telegram, "anna")
 		h.private(h.telegram, "boris")
 		h.private(h.slack, "boris.s")
-		code := code8(t, h.says(h.slack, "boris.s", "/link"))
-		h.says(h.telegram, "boris", "/link "+code+" yes")
-		h.slack.ShowsOne("is linked")
+		h.links(h.slack, "boris.s", h.telegram, "boris")
 		for _, c := range []struct {
 			on     *kerneltest.Channel
 			person string
