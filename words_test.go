@@ -40,7 +40,7 @@ type said map[string]struct{ plural, place string }
 func TestEveryLanguageHasEveryText(t *testing.T) {
 	t.Parallel()
 	all := said{}
-	for _, dir := range []string{"contract", "home", "kernel", "extensions", "sdk", "cmd"} {
+	for _, dir := range []string{"contract", "home", "kernel", "manifests", "extensions", "sdk", "cmd"} {
 		if err := filepath.WalkDir(dir, all.read); err != nil {
 			t.Fatal(err)
 		}
