@@ -47,7 +47,7 @@ func (k *Kernel) blobs(ctx context.Context) (context.Context, kernelv1.BlobsClie
 		kernelv1.NewBlobsClient(k.files.conn), nil
 }
 
-const blobChunk = 256 << 10
+const blobChunk = 32<<10 - 16 // a message of it takes a buffer of 32 KiB
 
 // PutBlob stores a file and returns when it is on disk. It is kept for an hour: within
 // that time, publish an event or write a value that names it. The manifest needs

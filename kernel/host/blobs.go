@@ -64,7 +64,7 @@ func (s blobsService) Put(stream grpc.ClientStreamingServer[kernelv1.PutBlobRequ
 	return stream.SendAndClose(&kernelv1.Blob{Hash: b.Hash, Size: b.Size})
 }
 
-const blobChunk = 256 << 10
+const blobChunk = 32<<10 - 16 // a message of it takes a buffer of 32 KiB
 
 // Get implements kernelv1.BlobsServer.
 func (s blobsService) Get(
