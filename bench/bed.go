@@ -48,6 +48,7 @@ type bed struct {
 	photo    *photo // that comes with each message; nil: none
 	chats    int    // that paced messages come from; 0: pacedChats
 	people   int    // of a household; 0: none
+	way      *way   // nil: over Telegram
 }
 
 // newBed makes a home and the servers, without a kernel.
@@ -91,6 +92,9 @@ func (d *bed) start(binary string) error {
 		"TELEGRAM_BOT_TOKEN=" + d.telegram.Token(), "TELEGRAM_API_URL=" + d.telegram.URL(),
 		"OPENAI_API_KEY=bench", "OPENAI_BASE_URL=" + d.model.BaseURL(), "OPENAI_MODEL=instant",
 	}
+	if d.way != nil {
+		d.kernel.Env = append(d.kernel.Env, d.way.env...)
+	}
 	d.kernel.Stderr = os.Stderr
 	err := d.kernel.Start()
 	if err != nil {
@@ -111,12 +115,19 @@ func (d *bed) stop() error {
 
 func (d *bed) close() {
 	_ = d.stop()
+	if d.way != nil {
+		d.way.end()
+	}
 	d.telegram.Close()
 	d.model.Close()
 	_ = os.RemoveAll(d.home)
 }
 
 func (d *bed) say(chat int64, text string) {
+	if d.way != nil {
+		d.way.say(chat, text)
+		return
+	}
 	in := telegramtest.Incoming{From: telegramtest.User{ID: chat, FirstName: "Anna"}, Text: text}
 	if d.photo != nil {
 		in.Media, in.File = "photo", d.photo.next()

@@ -32,6 +32,7 @@ var measurements = []struct {
 	{"tasks", taskLoad},
 	{"links", linkTrips},
 	{"inbox", fullInbox},
+	{"channels", channels},
 	{"photos", photos},
 	{"household", household},
 	{"hostile", hostile},
@@ -50,7 +51,7 @@ func main() {
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
 	only := flag.String("only", "", "comma-separated: "+
 		"start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,"+
-		"photos,household,hostile")
+		"channels,photos,household,hostile")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
