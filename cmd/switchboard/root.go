@@ -56,7 +56,7 @@ func newRootCommand() *cobra.Command {
 	add("manage", newChannelsCommand(), newPairingCommand(), newPeopleCommand(), newGroupsCommand(), newApprovalsCommand(),
 		newAgentsCommand(), newModelsCommand(),
 		newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(),
-		newMemoryCommand(),
+		newMemoryCommand(), newMCPCommand(),
 		newConfigCommand(), newServiceCommand(), newBackupCommand())
 	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand(), newUsageCommand())
 	root.AddCommand(&cobra.Command{

@@ -895,6 +895,7 @@ func (x *Sandbox) GetReason() string {
 
 type DirectoryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tools         bool                   `protobuf:"varint,1,opt,name=tools,proto3" json:"tools,omitempty"` // also the tools
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -929,6 +930,13 @@ func (*DirectoryRequest) Descriptor() ([]byte, []int) {
 	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
+func (x *DirectoryRequest) GetTools() bool {
+	if x != nil {
+		return x.Tools
+	}
+	return false
+}
+
 type DirectoryResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Channels       []*Channel             `protobuf:"bytes,1,rep,name=channels,proto3" json:"channels,omitempty"`
@@ -936,6 +944,7 @@ type DirectoryResponse struct {
 	DefaultChannel string                 `protobuf:"bytes,3,opt,name=default_channel,json=defaultChannel,proto3" json:"default_channel,omitempty"`
 	DefaultAgent   string                 `protobuf:"bytes,4,opt,name=default_agent,json=defaultAgent,proto3" json:"default_agent,omitempty"`
 	Routing        map[string]string      `protobuf:"bytes,5,rep,name=routing,proto3" json:"routing,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // channel -> the agent that answers, if not the default one
+	Tools          []*extensionv1.Tool    `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`                                                                               // if asked for: all, under their full names
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1001,6 +1010,13 @@ func (x *DirectoryResponse) GetDefaultAgent() string {
 func (x *DirectoryResponse) GetRouting() map[string]string {
 	if x != nil {
 		return x.Routing
+	}
+	return nil
+}
+
+func (x *DirectoryResponse) GetTools() []*extensionv1.Tool {
+	if x != nil {
+		return x.Tools
 	}
 	return nil
 }
@@ -3628,9 +3644,10 @@ func (*DeleteSessionResponse) Descriptor() ([]byte, []int) {
 
 type CallToolRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`           // <extension>/<tool>
-	Arguments     []byte                 `protobuf:"bytes,2,opt,name=arguments,proto3" json:"arguments,omitempty"` // JSON object
-	Person        string                 `protobuf:"bytes,3,opt,name=person,proto3" json:"person,omitempty"`       // id: only what this person set up is used and changed; empty: everything
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`            // <extension>/<tool>
+	Arguments     []byte                 `protobuf:"bytes,2,opt,name=arguments,proto3" json:"arguments,omitempty"`  // JSON object
+	Person        string                 `protobuf:"bytes,3,opt,name=person,proto3" json:"person,omitempty"`        // id: only what this person set up is used and changed; empty: everything
+	Household     bool                   `protobuf:"varint,4,opt,name=household,proto3" json:"household,omitempty"` // with a person: also what is the household's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3684,6 +3701,13 @@ func (x *CallToolRequest) GetPerson() string {
 		return x.Person
 	}
 	return ""
+}
+
+func (x *CallToolRequest) GetHousehold() bool {
+	if x != nil {
+		return x.Household
+	}
+	return false
 }
 
 type ToolResult struct {
@@ -3910,14 +3934,16 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x18\n" +
 	"\anetwork\x18\x02 \x01(\tR\anetwork\x12\x14\n" +
 	"\x05files\x18\x03 \x03(\tR\x05files\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x12\n" +
-	"\x10DirectoryRequest\"\xdd\x02\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"(\n" +
+	"\x10DirectoryRequest\x12\x14\n" +
+	"\x05tools\x18\x01 \x01(\bR\x05tools\"\x93\x03\n" +
 	"\x11DirectoryResponse\x129\n" +
 	"\bchannels\x18\x01 \x03(\v2\x1d.switchboard.admin.v1.ChannelR\bchannels\x123\n" +
 	"\x06agents\x18\x02 \x03(\v2\x1b.switchboard.admin.v1.AgentR\x06agents\x12'\n" +
 	"\x0fdefault_channel\x18\x03 \x01(\tR\x0edefaultChannel\x12#\n" +
 	"\rdefault_agent\x18\x04 \x01(\tR\fdefaultAgent\x12N\n" +
-	"\arouting\x18\x05 \x03(\v24.switchboard.admin.v1.DirectoryResponse.RoutingEntryR\arouting\x1a:\n" +
+	"\arouting\x18\x05 \x03(\v24.switchboard.admin.v1.DirectoryResponse.RoutingEntryR\arouting\x124\n" +
+	"\x05tools\x18\x06 \x03(\v2\x1e.switchboard.extension.v1.ToolR\x05tools\x1a:\n" +
 	"\fRoutingEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc4\x01\n" +
@@ -4132,11 +4158,12 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"deliveries\"&\n" +
 	"\x14DeleteSessionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x17\n" +
-	"\x15DeleteSessionResponse\"[\n" +
+	"\x15DeleteSessionResponse\"y\n" +
 	"\x0fCallToolRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\targuments\x18\x02 \x01(\fR\targuments\x12\x16\n" +
-	"\x06person\x18\x03 \x01(\tR\x06person\"A\n" +
+	"\x06person\x18\x03 \x01(\tR\x06person\x12\x1c\n" +
+	"\thousehold\x18\x04 \x01(\bR\thousehold\"A\n" +
 	"\n" +
 	"ToolResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +
@@ -4251,10 +4278,11 @@ var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*BackupResponse)(nil),          // 55: switchboard.admin.v1.BackupResponse
 	nil,                             // 56: switchboard.admin.v1.DirectoryResponse.RoutingEntry
 	nil,                             // 57: switchboard.admin.v1.Usage.CostsEntry
-	(*extensionv1.Readiness)(nil),   // 58: switchboard.extension.v1.Readiness
-	(*extensionv1.AgentSpec)(nil),   // 59: switchboard.extension.v1.AgentSpec
-	(*busv1.Event)(nil),             // 60: switchboard.bus.v1.Event
-	(*busv1.Entry)(nil),             // 61: switchboard.bus.v1.Entry
+	(*extensionv1.Tool)(nil),        // 58: switchboard.extension.v1.Tool
+	(*extensionv1.Readiness)(nil),   // 59: switchboard.extension.v1.Readiness
+	(*extensionv1.AgentSpec)(nil),   // 60: switchboard.extension.v1.AgentSpec
+	(*busv1.Event)(nil),             // 61: switchboard.bus.v1.Event
+	(*busv1.Entry)(nil),             // 62: switchboard.bus.v1.Entry
 }
 var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	2,  // 0: switchboard.admin.v1.ApprovalsResponse.approvals:type_name -> switchboard.admin.v1.Approval
@@ -4264,72 +4292,73 @@ var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	14, // 4: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
 	15, // 5: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
 	56, // 6: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	58, // 7: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	59, // 8: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
-	18, // 9: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Account
-	23, // 10: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
-	24, // 11: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
-	19, // 12: switchboard.admin.v1.PeopleResponse.people:type_name -> switchboard.admin.v1.Person
-	18, // 13: switchboard.admin.v1.Person.accounts:type_name -> switchboard.admin.v1.Account
-	37, // 14: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
-	57, // 15: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
-	5,  // 16: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
-	8,  // 17: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
-	12, // 18: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
-	16, // 19: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
-	0,  // 20: switchboard.admin.v1.Read.Approvals:input_type -> switchboard.admin.v1.ApprovalsRequest
-	25, // 21: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
-	26, // 22: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
-	28, // 23: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
-	30, // 24: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
-	31, // 25: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
-	33, // 26: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
-	35, // 27: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
-	38, // 28: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
-	40, // 29: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
-	42, // 30: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
-	43, // 31: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
-	20, // 32: switchboard.admin.v1.Manage.SetRole:input_type -> switchboard.admin.v1.SetRoleRequest
-	21, // 33: switchboard.admin.v1.Manage.Unlink:input_type -> switchboard.admin.v1.UnlinkRequest
-	22, // 34: switchboard.admin.v1.Manage.RemovePerson:input_type -> switchboard.admin.v1.RemovePersonRequest
-	45, // 35: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
-	47, // 36: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
-	3,  // 37: switchboard.admin.v1.Manage.RevokeApprovals:input_type -> switchboard.admin.v1.RevokeApprovalsRequest
-	48, // 38: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
-	50, // 39: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
-	52, // 40: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
-	54, // 41: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
-	6,  // 42: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
-	9,  // 43: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
-	13, // 44: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
-	17, // 45: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
-	1,  // 46: switchboard.admin.v1.Read.Approvals:output_type -> switchboard.admin.v1.ApprovalsResponse
-	60, // 47: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
-	27, // 48: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
-	29, // 49: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
-	61, // 50: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
-	32, // 51: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
-	34, // 52: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
-	36, // 53: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
-	39, // 54: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
-	41, // 55: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
-	18, // 56: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Account
-	44, // 57: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
-	19, // 58: switchboard.admin.v1.Manage.SetRole:output_type -> switchboard.admin.v1.Person
-	19, // 59: switchboard.admin.v1.Manage.Unlink:output_type -> switchboard.admin.v1.Person
-	44, // 60: switchboard.admin.v1.Manage.RemovePerson:output_type -> switchboard.admin.v1.RevokeResponse
-	46, // 61: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
-	24, // 62: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
-	4,  // 63: switchboard.admin.v1.Manage.RevokeApprovals:output_type -> switchboard.admin.v1.RevokeApprovalsResponse
-	49, // 64: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
-	51, // 65: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
-	53, // 66: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
-	55, // 67: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
-	42, // [42:68] is the sub-list for method output_type
-	16, // [16:42] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	58, // 7: switchboard.admin.v1.DirectoryResponse.tools:type_name -> switchboard.extension.v1.Tool
+	59, // 8: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	60, // 9: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
+	18, // 10: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Account
+	23, // 11: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
+	24, // 12: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
+	19, // 13: switchboard.admin.v1.PeopleResponse.people:type_name -> switchboard.admin.v1.Person
+	18, // 14: switchboard.admin.v1.Person.accounts:type_name -> switchboard.admin.v1.Account
+	37, // 15: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
+	57, // 16: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
+	5,  // 17: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
+	8,  // 18: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
+	12, // 19: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
+	16, // 20: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
+	0,  // 21: switchboard.admin.v1.Read.Approvals:input_type -> switchboard.admin.v1.ApprovalsRequest
+	25, // 22: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
+	26, // 23: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
+	28, // 24: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
+	30, // 25: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
+	31, // 26: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
+	33, // 27: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
+	35, // 28: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
+	38, // 29: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
+	40, // 30: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
+	42, // 31: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
+	43, // 32: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
+	20, // 33: switchboard.admin.v1.Manage.SetRole:input_type -> switchboard.admin.v1.SetRoleRequest
+	21, // 34: switchboard.admin.v1.Manage.Unlink:input_type -> switchboard.admin.v1.UnlinkRequest
+	22, // 35: switchboard.admin.v1.Manage.RemovePerson:input_type -> switchboard.admin.v1.RemovePersonRequest
+	45, // 36: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
+	47, // 37: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
+	3,  // 38: switchboard.admin.v1.Manage.RevokeApprovals:input_type -> switchboard.admin.v1.RevokeApprovalsRequest
+	48, // 39: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
+	50, // 40: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
+	52, // 41: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
+	54, // 42: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
+	6,  // 43: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
+	9,  // 44: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
+	13, // 45: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
+	17, // 46: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
+	1,  // 47: switchboard.admin.v1.Read.Approvals:output_type -> switchboard.admin.v1.ApprovalsResponse
+	61, // 48: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
+	27, // 49: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
+	29, // 50: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
+	62, // 51: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
+	32, // 52: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
+	34, // 53: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
+	36, // 54: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
+	39, // 55: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
+	41, // 56: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
+	18, // 57: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Account
+	44, // 58: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
+	19, // 59: switchboard.admin.v1.Manage.SetRole:output_type -> switchboard.admin.v1.Person
+	19, // 60: switchboard.admin.v1.Manage.Unlink:output_type -> switchboard.admin.v1.Person
+	44, // 61: switchboard.admin.v1.Manage.RemovePerson:output_type -> switchboard.admin.v1.RevokeResponse
+	46, // 62: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
+	24, // 63: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
+	4,  // 64: switchboard.admin.v1.Manage.RevokeApprovals:output_type -> switchboard.admin.v1.RevokeApprovalsResponse
+	49, // 65: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
+	51, // 66: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
+	53, // 67: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
+	55, // 68: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
+	43, // [43:69] is the sub-list for method output_type
+	17, // [17:43] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_admin_v1_admin_proto_init() }

@@ -47,6 +47,7 @@ type Config struct {
 	Retention  Retention            `yaml:"retention"`
 	Files      Files                `yaml:"files"`
 	Backup     Backup               `yaml:"backup"`
+	MCP        MCP                  `yaml:"mcp"`
 	Extensions map[string]Extension `yaml:"extensions" keys:"id"`
 
 	doc *strictyaml.Document
@@ -234,6 +235,7 @@ func Parse(file string, data []byte) (*Config, error) {
 	c.checkRelations()
 	c.checkProviders()
 	c.checkLimits()
+	c.allowMCPClients()
 	if err := c.doc.Problems().Err(); err != nil {
 		return nil, err
 	}

@@ -159,7 +159,7 @@ func (s *Service) CallTool(ctx context.Context, q *adminv1.CallToolRequest) (*ad
 			p, err := router.PersonOf(r, q.GetPerson())
 			if err == nil {
 				of = p.Principal("")
-				of.Confined = true
+				of.Confined = of.Confined || !q.GetHousehold()
 			}
 			return err
 		}); err != nil {

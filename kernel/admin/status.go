@@ -80,9 +80,9 @@ func (s *Service) Extensions(context.Context, *adminv1.ExtensionsRequest) (*admi
 func extension(status *supervisor.Status, dir *directory.Snapshot) *adminv1.Extension {
 	x := &adminv1.Extension{
 		Id: status.ID, Name: status.Name, State: string(cmp.Or(status.State, supervisor.Inactive)),
-		Detail: valid(status.Detail), Pid: int64(status.PID),
-		SinceUs: micros(status.Since), RetryAtUs: micros(status.RetryAt), Restarts: int32(status.Restarts),
-		LastError: valid(status.LastError), LastErrorAtUs: micros(status.LastErrorAt), Crash: valid(status.Crash),
+		Detail: valid(status.Detail), Pid: int64(status.PID), Restarts: int32(status.Restarts),
+		SinceUs: max(0, status.Since.UnixMicro()), RetryAtUs: max(0, status.RetryAt.UnixMicro()),
+		LastError: valid(status.LastError), LastErrorAtUs: max(0, status.LastErrorAt.UnixMicro()), Crash: valid(status.Crash),
 	}
 	if status.State != supervisor.Active {
 		return x
@@ -97,15 +97,8 @@ func extension(status *supervisor.Status, dir *directory.Snapshot) *adminv1.Exte
 	return x
 }
 
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
 // Directory implements adminv1.ReadServer.
-func (s *Service) Directory(context.Context, *adminv1.DirectoryRequest) (*adminv1.DirectoryResponse, error) {
+func (s *Service) Directory(_ context.Context, q *adminv1.DirectoryRequest) (*adminv1.DirectoryResponse, error) {
 	dir := s.Known.Current()
 	all := &adminv1.DirectoryResponse{
 		DefaultChannel: dir.DefaultChannel, DefaultAgent: router.DefaultAgent(dir), Routing: dir.Routing,
@@ -131,6 +124,9 @@ func (s *Service) Directory(context.Context, *adminv1.DirectoryRequest) (*adminv
 			}
 		}
 		all.Agents = append(all.Agents, x)
+	}
+	for i := 0; i < len(dir.Tools) && q.GetTools(); i++ {
+		all.Tools = append(all.Tools, dir.Tools[i].Full())
 	}
 	return all, nil
 }

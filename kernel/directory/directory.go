@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/command"
@@ -227,6 +229,13 @@ type Tool struct {
 	// Schema returns the schema of the arguments, compiled on first use; nil: any
 	// arguments are valid.
 	Schema func() *schema.Schema
+}
+
+// Full describes the tool under its full name.
+func (t *Tool) Full() *extensionv1.Tool {
+	full := proto.CloneOf(t.Tool)
+	full.Name = t.Name
+	return full
 }
 
 // Provider is an extension that completes prompts.

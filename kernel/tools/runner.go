@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -100,9 +99,7 @@ func (r *Runner) List(ctx context.Context, agent string) ([]*extensionv1.Tool, s
 	})
 	var tools []*extensionv1.Tool
 	for _, t := range granted(dir, agent) {
-		tool := proto.CloneOf(t.Tool)
-		tool.Name = t.Name
-		tools = append(tools, tool)
+		tools = append(tools, t.Full())
 	}
 	return tools, dir.ToolsEtag
 }
