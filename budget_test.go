@@ -31,16 +31,16 @@ var budgets = map[string]budget{
 	"kernel/host":       {1417, 1230},
 	"kernel/journal":    {332, 225},
 	"kernel/models":     {657, 690},
-	"kernel/people":     {358, 250},
+	"kernel/people":     {365, 250},
 	"kernel/questions":  {183, 315},
-	"kernel/router":     {2558, 1850},
+	"kernel/router":     {2535, 1850},
 	"kernel/session":    {1330, 1150},
 	"kernel/supervisor": {1251, 1250},
-	"kernel/tools":      {1221, 1250},
+	"kernel/tools":      {1229, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14476, 12000}
+var kernelBudget = budget{14475, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -327,6 +327,21 @@ func (c Command) Caller() Principal {
 	return p
 }
 
+// ToolFindPerson is the private tool that returns the Recipient of a person's name:
+// {person, channel_id?}. An extension asks for it when it is given a message to keep for
+// them, and says whom it will reach.
+const ToolFindPerson = "core/find_person"
+
+// Recipient is where a message for a person goes.
+type Recipient struct {
+	Name      string `json:"name"`
+	ChannelID string `json:"channel_id"`
+	ReplyTo   string `json:"reply_to,omitempty"` // opaque handle; empty: no message was ever sent there
+	Language  string `json:"language,omitempty"` // an IETF tag; empty: English
+	From      string `json:"from"`               // the name of the person who sends it, in that language
+	Text      string `json:"text"`               // for models, such as: Anna on Telegram (private)
+}
+
 // AgentTask is the payload of system.agent.task: a job for an agent.
 type AgentTask struct {
 	Prompt    string `json:"prompt"`

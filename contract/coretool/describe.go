@@ -25,9 +25,9 @@ func All() []*extensionv1.Tool {
 		},
 		{
 			Name:        "send_to_channel",
-			Description: "Send a message on a channel that the user named. Not for answers.",
+			Description: "Send on a channel that the user named, or to a person there. Not for answers.",
 			Schema: []byte(`{"type":"object","properties":{"channel_id":{"type":"string"},` +
-				`"text":` + nonEmpty + `,"attachments":{"type":"array","maxItems":10,` +
+				`"person":{"type":"string"},"text":` + nonEmpty + `,"attachments":{"type":"array","maxItems":10,` +
 				`"items":{"type":"string"}}},"required":["channel_id","text"],"additionalProperties":false}`),
 		},
 		{
@@ -41,14 +41,20 @@ func All() []*extensionv1.Tool {
 				`"required":["person","text"],"additionalProperties":false}`),
 		},
 		{
+			Name: "find_person", ReadOnly: true, Private: true,
+			Description: "Find where a message for a person goes.",
+			Schema: []byte(`{"type":"object","properties":{"person":` + nonEmpty + `,"channel_id":{"type":"string"}},` +
+				`"required":["person"],"additionalProperties":false}`),
+		},
+		{
 			Name: "send_to_all_channels", Approve: true,
-			Description: "Send a message on every channel, only when asked to.",
+			Description: "Send on every channel, only when asked to.",
 			Schema: []byte(`{"type":"object","properties":{"text":` + nonEmpty + `},` +
 				`"required":["text"],"additionalProperties":false}`),
 		},
 		{
 			Name: "ask_user", Interruptible: true,
-			Description: "Ask the user in the middle of a task and wait for the answer.",
+			Description: "Ask the user during a task and wait for the answer.",
 			Schema: []byte(`{"type":"object","properties":{"question":{"type":"string","minLength":1,"maxLength":4000},` +
 				`"options":{"type":"array","items":{"type":"string","minLength":1,"maxLength":200},"minItems":2,"maxItems":20},` +
 				`"timeout_seconds":{"type":"integer","minimum":10,"maximum":86400}},` +
@@ -56,7 +62,7 @@ func All() []*extensionv1.Tool {
 		},
 		{
 			Name: "find_tools", ReadOnly: true,
-			Description: "Find more tools by words, and call them with use_tool.",
+			Description: "Find more tools by words; use_tool calls them.",
 			Schema: []byte(`{"type":"object","properties":{"query":{"type":"string"}},` +
 				`"required":["query"],"additionalProperties":false}`),
 		},

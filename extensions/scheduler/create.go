@@ -30,6 +30,9 @@ func (s *scheduler) create(ctx context.Context, c sdk.ToolCall, kind string) (sd
 		return sdk.ToolResult{}, err
 	}
 	sc.ReplyTo, sc.CreatedBy, sc.Principal, sc.Language = c.ReplyTo, c.Sender, c.Principal, c.Language
+	if err := s.address(ctx, c, &sc, r.Person, r.ChannelID); err != nil {
+		return sdk.ToolResult{}, err
+	}
 	warnings, err := s.checkDestination(ctx, sc)
 	if err != nil {
 		return sdk.ToolResult{}, err

@@ -66,6 +66,8 @@ func available(channels []*kernelv1.Channel) string {
 func destination(sc schedule.Schedule, c sdk.ToolCall) string {
 	here := sc.ReplyTo != "" && sc.ReplyTo == c.ReplyTo
 	switch {
+	case sc.To != nil:
+		return sc.To.Text
 	case sc.Topic != schedule.TopicNotify && sc.Topic != schedule.TopicTask:
 		return words.Sprintf("event %s", sc.Topic)
 	case sc.ChannelID != "" && here && sc.ChannelID == c.Channel:

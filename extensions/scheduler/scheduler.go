@@ -71,6 +71,7 @@ type kernel interface {
 	CommitOnce(ctx context.Context, id string, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
 	Channels(ctx context.Context) ([]*kernelv1.Channel, error)
 	FindBlob(ctx context.Context, name string) (sdk.Blob, error)
+	Ask(ctx context.Context, tool string, arguments any) (sdk.ToolResult, error)
 }
 
 var _ kernel = (*sdk.Kernel)(nil)

@@ -104,6 +104,18 @@ func (s *store) Channels(context.Context) ([]*kernelv1.Channel, error) {
 	return s.channels, nil
 }
 
+// Ask knows Clara, who gets private messages on Telegram.
+func (s *store) Ask(_ context.Context, tool string, arguments any) (sdk.ToolResult, error) {
+	if asked := arguments.(map[string]string); tool != contract.ToolFindPerson || asked["person"] != "Clara" ||
+		asked["channel_id"] == "slack_channel" {
+		return sdk.ToolResult{}, fmt.Errorf("%w: 0 people are named %q", contract.ErrNotFound, asked["person"])
+	}
+	return sdk.JSON(contract.Recipient{
+		Name: "Clara", ChannelID: "telegram_channel", ReplyTo: "handle-clara", Language: "ru", From: "Анна",
+		Text: "Clara on Telegram (private)",
+	})
+}
+
 // FindBlob has one file, whose hash is of digits 3f2a9c only.
 func (s *store) FindBlob(_ context.Context, name string) (sdk.Blob, error) {
 	hash := strings.Repeat("3f2a9c", 11)[:64]

@@ -17,6 +17,7 @@ const (
 	whereFields  = `
 		"timezone": {"type": "string"},
 		"channel_id": {"type": "string"},
+		"person": {"type": "string"},
 		"topic": {"type": "string"},
 		"payload": {"type": "object"}`
 	onceFields = `
@@ -24,7 +25,7 @@ const (
 		"at": {"type": "string", "description": "18:30 or 2026-03-01T18:30"}`
 	recurringFields = `
 		"cron": {"type": "string"},
-		"every_days": {"type": "integer", "description": "with cron: only every n-th day"},
+		"every_days": {"type": "integer", "description": "with cron: every n-th day"},
 		"every_seconds": {"type": "number"},
 		"until": {"type": "string"},
 		"grace": {"type": ["number", "string"]}`
@@ -45,14 +46,14 @@ func (s *scheduler) tools() []sdk.Tool {
 	return []sdk.Tool{
 		{
 			Name:        "schedule_once",
-			Description: "Set a reminder, or a task for yourself, for one time: delay_seconds or at.",
+			Description: "Set a reminder or own task for one time: delay_seconds or at.",
 			Schema:      schema(`"message"`, messageField, onceFields, whereFields, filesField),
 			Idempotent:  true,
 			Call:        s.scheduleOnce,
 		},
 		{
 			Name:        "schedule_recurring",
-			Description: "Set a repeating reminder, or a task for yourself: cron (local time) or every_seconds.",
+			Description: "Set a repeating reminder or own task: cron (local time) or every_seconds.",
 			Schema:      schema(`"message"`, messageField, recurringFields, whereFields, filesField),
 			Idempotent:  true,
 			Call:        s.scheduleRecurring,

@@ -24,7 +24,7 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	}
 	if args.Redefines() && runsForAnother(r.Schedule, args.Topic, c.Principal) {
 		return sdk.ToolResult{}, fmt.Errorf(
-			"edit schedule %s: only the person who set it can change what the assistant does", r.ID)
+			"edit schedule %s: only the person who set it can change what the assistant does, or says for them", r.ID)
 	}
 	sc, status, notes := r.Schedule, "", []string(nil)
 	edits := args.Edits()
@@ -36,7 +36,10 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		if sc, notes, err = sc.Edit(args.Request, s.env(c)); err != nil {
 			return sdk.ToolResult{}, err
 		}
-		if args.ChannelID != nil || args.Topic != nil {
+		if err := s.readdress(ctx, c, &sc, args.Request); err != nil {
+			return sdk.ToolResult{}, err
+		}
+		if args.ChannelID != nil || args.Person != nil || args.Topic != nil {
 			warnings, err := s.checkDestination(ctx, sc)
 			if err != nil {
 				return sdk.ToolResult{}, err
@@ -78,10 +81,13 @@ func (s *scheduler) update(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 }
 
 // runsForAnother reports whether a schedule of the household, or what an edit makes of it,
-// is a job that may use the own things of a person other than the caller's.
+// is a job that may use the own things of a person other than the caller's, or speaks in
+// the name of one.
 func runsForAnother(sc schedule.Schedule, topic *string, p contract.Principal) bool {
 	isJob := func(topic string) bool { return topic == schedule.TopicTask || topic == schedule.TopicBackground }
 	by := sc.Principal
-	return (isJob(sc.Topic) || topic != nil && isJob(*topic)) && by.Person != "" && by.Group == "" &&
-		!p.Sees(contract.Principal{Person: by.Person, Own: true})
+	if by.Person == "" || p.Sees(contract.Principal{Person: by.Person, Own: true}) {
+		return false
+	}
+	return sc.To != nil && by.Person != p.Person || by.Group == "" && (isJob(sc.Topic) || topic != nil && isJob(*topic))
 }

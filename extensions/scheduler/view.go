@@ -25,6 +25,7 @@ type view struct {
 	In          string     `json:"in,omitempty"`
 	ChannelID   string     `json:"channel_id,omitempty"`
 	Destination string     `json:"destination"`
+	Person      string     `json:"person,omitempty"` // another one, who gets it
 	Owner       string     `json:"declared_by,omitempty"`
 	CreatedBy   string     `json:"created_by,omitempty"`
 	Fired       int64      `json:"fired,omitempty"`
@@ -40,6 +41,9 @@ func viewOf(sc schedule.Schedule, c sdk.ToolCall, now time.Time) view {
 		Timing: sc.Timing(), EveryDays: sc.EveryDays, Timezone: sc.Timezone, Next: sc.Next, ChannelID: sc.ChannelID,
 		Destination: destination(sc, c), Owner: sc.Owner, CreatedBy: sc.CreatedBy,
 		Fired: sc.Fired, LastFired: sc.LastFired, Skipped: sc.Skipped, LastSkipped: sc.LastSkipped, Problem: sc.Problem,
+	}
+	if sc.To != nil {
+		v.Person = sc.To.Name
 	}
 	if sc.Next != nil {
 		v.NextLocal = words.LocalTime(*sc.Next, sc.Location())
@@ -75,7 +79,11 @@ func (v view) line() string {
 	if v.NextLocal != "" {
 		fmt.Fprintf(&b, ", next %s, in %s", v.NextLocal, v.In)
 	}
-	fmt.Fprintf(&b, ", to %s", v.Destination)
+	if v.Person != "" {
+		fmt.Fprintf(&b, ", will reach %s", v.Destination)
+	} else {
+		fmt.Fprintf(&b, ", to %s", v.Destination)
+	}
 	if v.Skipped > 0 {
 		fmt.Fprintf(&b, ", skipped %d", v.Skipped)
 	}

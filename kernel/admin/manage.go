@@ -156,7 +156,7 @@ func (s *Service) CallTool(ctx context.Context, q *adminv1.CallToolRequest) (*ad
 	var of contract.Principal
 	if q.GetPerson() != "" {
 		if err := s.Bus.View(ctx, func(r journal.Reader) error {
-			p, err := router.PersonOf(r, q.GetPerson())
+			p, err := people.Known(r, q.GetPerson())
 			if err == nil {
 				of = p.Principal("")
 				of.Confined = of.Confined || !q.GetHousehold()

@@ -242,17 +242,30 @@ func At(r journal.Reader, channel, address string) (*Person, error) {
 	return all[i].Of(r)
 }
 
-// Known returns the person of an id: a stored one, or that of an account; nil: there is
-// none.
+// Known returns the person of an id: a stored one, or that of an account.
 func Known(r journal.Reader, id string) (*Person, error) {
 	if p, err := load[Person](r, personKey(id)); p != nil || err != nil {
 		return p, err
 	}
 	a, err := ByID(r, id)
-	if a == nil || err != nil || a.Person != "" {
+	if err == nil && (a == nil || a.Person != "") {
+		err = fmt.Errorf("%w: there is no person %q", contract.ErrNotFound, id)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return a.Of(r)
+}
+
+// Stored returns the stored accounts of the person.
+func (p *Person) Stored(r journal.Reader) (all []*Account, err error) {
+	for _, id := range p.Accounts {
+		a, errOf := ByID(r, id)
+		if err = errors.Join(err, errOf); a != nil {
+			all = append(all, a)
+		}
+	}
+	return all, err
 }
 
 // All returns all people with their accounts, in the order of these.
@@ -289,19 +302,14 @@ func Named(all []*Person, accounts map[string][]Account, name string) (ids []str
 
 // Change changes what is stored of a person, all of whose accounts then name it.
 func Change(tx journal.Tx, p *Person) error {
-	for _, id := range p.Accounts {
-		a, err := ByID(tx, id)
-		if err != nil {
-			return err
-		}
-		if a != nil && (a.Person != p.ID || a.Timezone != p.Timezone) {
+	all, err := p.Stored(tx)
+	for _, a := range all {
+		if err == nil && (a.Person != p.ID || a.Timezone != p.Timezone) {
 			a.Person, a.Timezone = p.ID, p.Timezone
-			if err := Put(tx, a); err != nil {
-				return err
-			}
+			err = Put(tx, a)
 		}
 	}
-	return save(tx, personKey(p.ID), p)
+	return errors.Join(err, save(tx, personKey(p.ID), p))
 }
 
 // Join moves all accounts of a person to another one, whose role and settings hold.

@@ -266,32 +266,19 @@ func (r *MessageRouter) answerable(tx *bus.Tx, q request) (here, elsewhere []que
 }
 
 // mayAnswer reports whether the sender can answer a question, and whether it was asked
-// here. The default recipient of a channel is its owner.
+// here. The default recipient of a channel is its owner, who can answer what was asked of
+// no other person in private.
 func (r *MessageRouter) mayAnswer(tx *bus.Tx, o *questions.Question, q request) (may, askedHere bool, err error) {
 	ownerHere := q.owner && !q.conversation.Group
 	askedHere = q.at(o) && (o.Handle != "" || ownerHere)
 	if askedHere || !ownerHere {
 		return askedHere, askedHere, nil
 	}
-	may, err = r.askedOwner(tx, o)
-	return may, false, err
-}
-
-// askedOwner reports whether a question was asked of the owner, and not of another
-// person in private.
-func (r *MessageRouter) askedOwner(tx journal.Reader, o *questions.Question) (bool, error) {
-	c := r.directory.Current().Channel(o.Channel)
-	if o.Handle == "" || c == nil || c.Local {
-		return true, nil
-	}
 	at, err := tx.ConversationByHandle(o.Handle)
-	if err != nil || at == nil || at.Group {
-		return true, err
+	c := r.directory.Current().Channel(o.Channel)
+	if at == nil || c == nil || err != nil {
+		return true, false, err
 	}
-	owner, err := r.people.OwnerOn(tx, c)
-	if err != nil {
-		return false, err
-	}
-	home := at.Address == owner.Conversation && at.Thread == owner.Thread
-	return owner.UserID != "" && (home || at.Address == owner.UserID), nil
+	anothers, err := r.anothers(tx, c, at.Address, at.Thread)
+	return !anothers, false, err
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 )
 
-// scene is a terminal that is the default, a Telegram chat with Boris, and the
-// handle of that chat.
+// scene is a terminal that is the default, Telegram chats with Anna, who is the owner, and
+// Boris, and the handles of these.
 type scene struct {
 	*kerneltest.World
 	cli, telegram *kerneltest.Channel
 	orchestrator  *kerneltest.Agent
-	boris         string
+	anna, boris   string
 }
 
 func withScene(t *testing.T, play func(s scene)) {
@@ -31,9 +31,11 @@ func withScene(t *testing.T, play func(s scene)) {
 		s.telegram.Admits("anna", "boris")
 		w.Know(func(s *directory.Snapshot) { s.DefaultChannel = "cli" })
 		s.telegram.Says("anna", "hello")
-		s.orchestrator.Hears("hello").Answers("")
-		s.telegram.Says("boris", "hello")
 		here := s.orchestrator.Hears("hello")
+		here.Answers("")
+		s.anna = here.Input.ReplyTo
+		s.telegram.Says("boris", "hello")
+		here = s.orchestrator.Hears("hello")
 		here.Answers("")
 		s.boris = here.Input.ReplyTo
 		play(s)
@@ -211,11 +213,15 @@ func TestAReplyIsNeverMoved(t *testing.T) {
 func TestTheAnswerOfAJobIsMoved(t *testing.T) {
 	withScene(t, func(s scene) {
 		s.telegram.GoesOffline()
-		s.Emits(contract.TopicAgentTask, contract.AgentTask{Prompt: "go", ReplyTo: s.boris})
+		s.Emits(contract.TopicAgentTask, contract.AgentTask{Prompt: "go", ReplyTo: s.anna})
 		s.orchestrator.Hears("go").Answers("gone")
+		s.Emits(contract.TopicAgentTask, contract.AgentTask{Prompt: "find", ReplyTo: s.boris})
+		s.orchestrator.Hears("find").Answers("found")
 		s.Wait(time.Hour)
 		s.Detours()
 		s.cli.Shows(": [for telegram] gone")
+		s.telegram.IsBack()
+		s.telegram.Shows("boris: found") // another person's goes to no other channel: the owner reads those
 	})
 }
 

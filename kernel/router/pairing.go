@@ -190,42 +190,65 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code, role string) (*people.Account,
 	if role != "" && errMet == nil {
 		_, errMet = r.SetRole(tx, a.ID, role)
 	}
+	_, errOf := r.conversation(tx, c.ID, p.Conversation, p.Thread, false)
 	greeting := contract.ChannelSend{
 		Text: words.Say(p.Language, "You are connected. Write to me whenever you like."), Kind: contract.SendReply,
 	}
-	return a, errors.Join(err, errMet, tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)),
+	return a, errors.Join(err, errMet, errOf, tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)),
 		r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread, language: p.Language}, greeting))
 }
 
-// PersonNamed returns the account of the person of a name that gets private messages: on
-// a channel or, without one, the one that the person prefers. The error says who there is.
-func (r *MessageRouter) PersonNamed(tx journal.Reader, name, channel string) (*people.Account, error) {
+// Named returns where a private message for the person of a name goes: on a channel or,
+// without one, where they chose, else on the account that was approved last. Without a name
+// it is the person for whom something is done. The error says who there is, but not in a
+// group that others read.
+func (r *MessageRouter) Named(tx journal.Reader, of contract.Principal, name, channel string,
+) (to contract.Recipient, err error) {
+	if of.Confined {
+		return to, errOthersRead
+	}
 	all, err := people.Accounts(tx)
-	var found []people.Account
-	var persons, known []string
+	found := map[string]people.Account{} // by person
+	var known []string
 	for _, a := range all {
 		p, errOf := a.Of(tx)
 		err = errors.Join(err, errOf)
-		called := cmp.Or(p.Name, a.Name)
-		if c := r.directory.Current().Channel(a.Channel); c == nil || a.Conversation == "" || called == "" {
+		if a.ID == of.Person {
+			to.From = a.Name
+		}
+		called := cmp.Or(p.Name, a.Name, a.UserID)
+		first, _, _ := strings.Cut(called, " ")
+		if c := r.directory.Current().Channel(a.Channel); c == nil || a.Conversation == "" || p.Role == people.RoleBlocked {
 			continue
 		}
 		known = append(known, fmt.Sprintf("%s (%s)", called, a.Channel))
-		first, _, _ := strings.Cut(called, " ")
-		if (strings.EqualFold(called, name) || strings.EqualFold(first, name)) && cmp.Or(channel, a.Channel) == a.Channel {
-			if i := slices.Index(persons, p.ID); i < 0 {
-				found, persons = append(found, a), append(persons, p.ID)
-			} else if p.Home == a.ID {
-				found[i] = a
-			}
+		best := found[p.ID]
+		better := best.ID == "" || a.ID == p.Home || best.ID != p.Home && a.ApprovedAt > best.ApprovedAt
+		meant := strings.EqualFold(called, name) || strings.EqualFold(first, name) ||
+			name == "" && slices.Contains(of.Accounts, a.ID)
+		if better && meant && cmp.Or(channel, a.Channel) == a.Channel {
+			found[p.ID], to.Name = a, called
 		}
 	}
 	if len(found) != 1 {
-		err = errors.Join(err, fmt.Errorf("%w: %d people are named %q; there are: %s", contract.ErrNotFound,
+		return to, errors.Join(err, fmt.Errorf("%w: %d people are named %q; there are: %s", contract.ErrNotFound,
 			len(found), name, strings.Join(known, ", ")))
 	}
-	return &append(found, people.Account{})[0], err
+	for _, a := range found {
+		to.ChannelID, to.Language = a.Channel, a.Language
+		to.From = cmp.Or(to.From, words.Say(a.Language, "the owner"))
+		to.Text = words.Sprintf("%s on %s (private)", to.Name, r.channelName(a.Channel))
+		c, errOf := tx.ConversationByAddress(a.Channel, a.Conversation, a.Thread)
+		if err = errors.Join(err, errOf); c != nil {
+			to.ReplyTo = c.Handle
+		} else if err == nil {
+			err = fmt.Errorf("%w: %s has not written to me yet", contract.ErrUnavailable, to.Name)
+		}
+	}
+	return to, err
 }
+
+var errOthersRead = errors.New("others read this group, so no messages to people are sent from here")
 
 // Waiting lists the codes that wait for approval.
 func Waiting(tx journal.Reader, now time.Time) ([]Pairing, error) {

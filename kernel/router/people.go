@@ -129,18 +129,9 @@ func (r *MessageRouter) Unlink(tx *bus.Tx, account string) (*people.Person, erro
 	return a.Of(tx)
 }
 
-// PersonOf returns the stored person of an id.
-func PersonOf(tx journal.Reader, id string) (*people.Person, error) {
-	p, err := people.Known(tx, id)
-	if err == nil && p == nil {
-		err = fmt.Errorf("%w: there is no person %q", contract.ErrNotFound, id)
-	}
-	return p, err
-}
-
 // SetRole gives a person a role. It ends what runs and waits for one who is blocked.
 func (r *MessageRouter) SetRole(tx *bus.Tx, person, role string) (*people.Person, error) {
-	p, err := PersonOf(tx, person)
+	p, err := people.Known(tx, person)
 	switch {
 	case err != nil:
 		return nil, err
@@ -152,31 +143,21 @@ func (r *MessageRouter) SetRole(tx *bus.Tx, person, role string) (*people.Person
 			contract.ErrInvalid)
 	}
 	p.Role = role
-	if err := people.Change(tx, p); err != nil {
-		return nil, err
-	}
-	for _, id := range p.Accounts {
-		a, err := people.ByID(tx, id)
-		if err != nil {
-			return nil, err
-		}
-		if a == nil {
-			continue
-		}
-		if role == people.RoleBlocked {
+	err = people.Change(tx, p)
+	all, errOf := p.Stored(tx)
+	for _, a := range all {
+		if role == people.RoleBlocked && err == nil {
 			_, err = r.endAccount(tx, a, false)
 		}
-		if err = errors.Join(err, r.noteChange(tx, a, role)); err != nil {
-			return nil, err
-		}
+		err = errors.Join(err, r.noteChange(tx, a, role))
 	}
-	return p, nil
+	return p, errors.Join(err, errOf)
 }
 
 // RemovePerson revokes all accounts of a person, and has what is the person's own
 // deleted.
 func (r *MessageRouter) RemovePerson(tx *bus.Tx, person string) (*adminv1.RevokeResponse, error) {
-	p, err := PersonOf(tx, person)
+	p, err := people.Known(tx, person)
 	if err != nil {
 		return nil, err
 	}
@@ -185,19 +166,13 @@ func (r *MessageRouter) RemovePerson(tx *bus.Tx, person string) (*adminv1.Revoke
 			contract.ErrInvalid)
 	}
 	ended := &adminv1.RevokeResponse{}
-	for _, id := range p.Accounts {
-		a, err := people.ByID(tx, id)
-		if err != nil {
-			return nil, err
-		}
-		if a == nil {
-			continue
-		}
+	all, err := p.Stored(tx)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range all {
 		one, err := r.endAccount(tx, a, true)
-		if err == nil {
-			err = people.Delete(tx, a)
-		}
-		if err != nil {
+		if err = errors.Join(err, people.Delete(tx, a)); err != nil {
 			return nil, err
 		}
 		ended.Event, ended.Events = one.GetEvent(), append(ended.Events, one.GetEvent())

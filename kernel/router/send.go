@@ -198,7 +198,7 @@ func (r *MessageRouter) died(tx *bus.Tx, d *journal.Delivery, e *busv1.Event, ex
 	if channel == nil || json.Unmarshal(e.GetPayload(), &m) != nil || m.RemovesDraft() {
 		return nil //nolint:nilerr // only a dead letter; a draft that stays looks like one
 	}
-	anothers, err := r.anothers(tx, channel, m)
+	anothers, err := r.anothers(tx, channel, m.Conversation, m.Thread)
 	if err != nil {
 		return err
 	}
@@ -233,14 +233,14 @@ func seeDead(dir *directory.Snapshot) string { return directory.Hint(" See %s.",
 
 // anothers reports whether a text was for the private conversation of a person other
 // than the channel's owner. That they cannot be reached says nothing of the channel.
-func (r *MessageRouter) anothers(tx *bus.Tx, channel *directory.Channel, m contract.ChannelSend) (bool, error) {
-	owner, err := r.people.OwnerOn(tx, channel)
-	to := place{address: m.Conversation, thread: m.Thread}
-	if err != nil || channel.Local || to.lane(owner) == defaultPlace || m.Conversation == owner.UserID {
+func (r *MessageRouter) anothers(tx journal.Reader, c *directory.Channel, address, thread string) (bool, error) {
+	at, err := tx.ConversationByAddress(c.ID, address, thread)
+	if err != nil || c.Local || at == nil || at.Group {
 		return false, err
 	}
-	c, err := tx.ConversationByAddress(channel.ID, m.Conversation, m.Thread)
-	return c != nil && !c.Group, err
+	owner, err := r.people.OwnerOn(tx, c)
+	home := address == owner.Conversation && thread == owner.Thread
+	return owner.UserID == "" || !home && address != owner.UserID, err
 }
 
 // noteUndelivered notes in the history of the session that sent a text that it was not
@@ -335,18 +335,16 @@ func (r *MessageRouter) Detour(b *bus.Bus, now time.Time) error {
 
 func (r *MessageRouter) detour(tx *bus.Tx, c *directory.Channel, d journal.Delivery, heldSince time.Time) error {
 	e, err := tx.Event(d.Seq)
-	if err != nil || e == nil {
+	if err != nil || e == nil || !tx.Free(d) {
 		return err
 	}
 	var m contract.ChannelSend
 	notice := json.Unmarshal(e.GetPayload(), &m) == nil && m.Kind == contract.SendNotice
-	if !notice || !m.Anywhere && e.GetCreatedAtUs() > heldSince.UnixMicro() {
-		return nil
+	anothers, err := r.anothers(tx, c, m.Conversation, m.Thread)
+	if err != nil || !notice || anothers || !m.Anywhere && e.GetCreatedAtUs() > heldSince.UnixMicro() {
+		return err
 	}
 	return tx.Following(e, func() error {
-		if !tx.Free(d) {
-			return nil
-		}
 		moved, err := r.move(tx, c, m, false)
 		if err != nil || !moved {
 			return err

@@ -6,20 +6,19 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
 
 // coreTool is a tool of the kernel, which package coretool describes: either read,
 // which has no effect, or run, which stores the result itself.
 type coreTool struct {
-	read func(ctx context.Context, r *Runner, l *bus.Lease, arguments []byte) (any, error)
+	read func(context.Context, *Runner, *extensionv1.CallRequest) (any, error)
 	run  func(context.Context, *running) (*extensionv1.CallResult, error)
 }
 
 // answer returns the result of a tool that only reads.
-func (c coreTool) answer(ctx context.Context, r *Runner, l *bus.Lease, raw []byte) (string, error) {
-	v, err := c.read(ctx, r, l, arguments(raw))
+func (c coreTool) answer(ctx context.Context, r *Runner, q *extensionv1.CallRequest) (string, error) {
+	v, err := c.read(ctx, r, q)
 	if err != nil {
 		return "", err
 	}
@@ -28,14 +27,15 @@ func (c coreTool) answer(ctx context.Context, r *Runner, l *bus.Lease, raw []byt
 }
 
 var core = map[string]coreTool{
-	"core/list_channels":   {read: listChannels},
-	"core/list_agents":     {read: listAgents},
-	"core/send_to_channel": {run: send},
-	toPerson:               {run: send},
-	toAll:                  {run: send},
-	"core/ask_user":        {run: askUser},
-	contract.ToolFind:      {read: findTools},
-	contract.ToolUse:       {read: useTool},
+	"core/list_channels":    {read: listChannels},
+	"core/list_agents":      {read: listAgents},
+	toChannel:               {run: send},
+	"core/send_to_person":   {run: send},
+	contract.ToolFindPerson: {read: findPerson},
+	toAll:                   {run: send},
+	"core/ask_user":         {run: askUser},
+	contract.ToolFind:       {read: findTools},
+	contract.ToolUse:        {read: useTool},
 }
 
 type channelRow struct {
@@ -47,7 +47,7 @@ type channelRow struct {
 	Default   bool   `json:"default,omitempty"`
 }
 
-func listChannels(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, error) {
+func listChannels(_ context.Context, r *Runner, _ *extensionv1.CallRequest) (any, error) {
 	dir := r.Directory.Current()
 	rows := []channelRow{}
 	for i := range dir.Channels {
@@ -60,7 +60,7 @@ func listChannels(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, er
 	return map[string]any{"channels": rows}, nil
 }
 
-func listAgents(_ context.Context, r *Runner, _ *bus.Lease, _ []byte) (any, error) {
+func listAgents(_ context.Context, r *Runner, _ *extensionv1.CallRequest) (any, error) {
 	dir := r.Directory.Current()
 	type row struct {
 		ID          string `json:"id"`

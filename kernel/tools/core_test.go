@@ -83,7 +83,7 @@ func TestCoreToolsAreDescribed(t *testing.T) {
 	}
 	slices.Sort(names)
 	if want := []string{
-		"ask_user", "find_tools", "list_agents", "list_channels", "send_to_all_channels", "send_to_channel",
+		"ask_user", "find_person", "find_tools", "list_agents", "list_channels", "send_to_all_channels", "send_to_channel",
 		"send_to_person", "use_tool",
 	}; !slices.Equal(names, want) {
 		t.Errorf("the tools are %v", names)

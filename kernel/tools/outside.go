@@ -59,9 +59,10 @@ func (r *Runner) Ask(
 		return nil, fmt.Errorf("%w: %s needs approval: call it in a turn", contract.ErrDenied, name)
 	case !t.Tool.GetReadOnly():
 		return nil, fmt.Errorf("%w: %s is not read-only: it is run as a call of a turn", contract.ErrInvalid, name)
+	case slices.Contains(a.Tools, name):
 	case agent != "" && !dir.MayUse(agent, t) && !slices.Contains(dir.Agent(agent).Spec.GetContext(), name):
 		return nil, fmt.Errorf("%w: the manifest of %q lacks \"uses_tools: [%s]\"", contract.ErrDenied, agent, name)
-	case agent == "" && !slices.Contains(a.Tools, name):
+	case agent == "":
 		return nil, fmt.Errorf("%w: the manifest of %q lacks \"permissions: {tools: [%s]}\"", contract.ErrDenied, a.ID, name)
 	}
 	return r.callOutsideTurn(ctx, l, t, raw, &extensionv1.CallRequest{Agent: agent}, false)
@@ -74,10 +75,6 @@ func (r *Runner) callOutsideTurn(
 ) (*extensionv1.CallResult, error) {
 	if bad := checkArguments(t, raw); bad != "" {
 		return nil, fmt.Errorf("%w: %s", contract.ErrInvalid, bad)
-	}
-	if tool, isCore := core[t.Name]; isCore { // one that only reads
-		content, err := tool.answer(ctx, r, l, raw)
-		return &extensionv1.CallResult{Content: content}, err
 	}
 	if l != nil && l.Session != 0 {
 		var in input
@@ -96,13 +93,18 @@ func (r *Runner) callOutsideTurn(
 		q.Group, q.Person, q.Principal = given.Group, given.Principal.Person, given.Caller().Proto()
 		q.Timezone = given.Timezone
 	}
+	q.Name, q.Arguments = t.Tool.GetName(), arguments(raw)
+	if tool, isCore := core[t.Name]; isCore { // one that only reads
+		content, err := tool.answer(ctx, r, q)
+		return &extensionv1.CallResult{Content: content}, err
+	}
 	actor := r.Remote.Actor(t.Extension)
 	if actor == nil {
 		return nil, fmt.Errorf("%w: the extension %s is not running", contract.ErrUnavailable, t.Extension)
 	}
 	lease := r.Bus.LeaseAlone(actor)
 	defer r.Bus.Release(lease)
-	q.Name, q.Arguments, q.Lane = t.Tool.GetName(), arguments(raw), lease.Token
+	q.Lane = lease.Token
 	q.Timezone = cmp.Or(q.GetTimezone(), r.Directory.Current().Location.String())
 	result, err := r.Remote.CallTool(ctx, t.Extension, q)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/router"
 )
 
@@ -30,7 +31,7 @@ func (w *world) pairs(c *kerneltest.Channel, id, name, language string) {
 		return err
 	})
 	w.Do(func(tx *bus.Tx) error {
-		_, err := w.Router.Approve(tx, code, "")
+		_, err := w.Router.Approve(tx, code, "member")
 		return err
 	})
 	c.Sends()
@@ -59,7 +60,7 @@ func TestSendToAPerson(t *testing.T) {
 		for name, tt := range map[string]struct{ arguments, want string }{
 			"nobody": {`{"person": "Dora", "text": "dinner"}`, "0 people are named"},
 			"two":    {`{"person": "boris", "text": "dinner"}`, "2 people are named"},
-			"empty":  {`{"person": "Clara", "text": " "}`, "The text is empty"},
+			"empty":  {`{"person": "Clara", "text": " "}`, "the text is empty"},
 			"elsewhere": {`{"person": "Clara", "text": "dinner", "channel_id": "telegram"}`,
 				"Clara (slack)"},
 			"nothing": {`{"text": "dinner"}`, "do not fit"},
@@ -105,9 +106,93 @@ func TestNoMessagesToPeopleFromAGroupThatOthersRead(t *testing.T) {
 		})
 		w.telegram.Sends()
 		if got := w.tells(w.orchestrator.Hears("go"), `{"person": "Dora", "text": "hi"}`); strings.Contains(got, "Boris") ||
-			!strings.HasPrefix(got, "true Others read this group") {
+			!strings.HasPrefix(got, "true others read this group") {
 			t.Errorf("the result is %s", got)
 		}
 		w.telegram.IsSilent()
 	})
+}
+
+func TestSendToAPersonOnAChannel(t *testing.T) {
+	play(t, func(w *world) {
+		slack := w.Channel("slack")
+		w.pairs(w.telegram, "8", "Boris", "")
+		w.pairs(slack, "9", "Clara", "")
+		w.telegram.Reports(contract.UserMessage{UserID: "8", UserName: "Boris", ConversationID: "chat of 8", Text: "go"})
+		turn := w.orchestrator.Hears("go")
+		sends := func(arguments string) string {
+			result := turn.Calls(turn.Asks([2]string{"core/send_to_channel", arguments})[0])
+			w.Settle()
+			w.Wait(11 * time.Second)
+			r, err := result()
+			if err != nil {
+				w.T.Fatal(err)
+			}
+			return r.GetContent()
+		}
+		got := sends(`{"channel_id": "slack", "person": "Clara", "text": "dinner"}`)
+		if !strings.Contains(got, `"to":"Clara on Slack (private)"`) {
+			t.Errorf("the result is %s", got)
+		}
+		slack.Shows("chat of 9: From Boris: dinner")
+		// Without a name nothing of Boris's reaches the owner of a channel.
+		if got := sends(`{"channel_id": "slack", "text": "my diary"}`); !strings.Contains(got, `0 people are named ""`) {
+			t.Errorf("the result is %s", got)
+		}
+		slack.IsSilent()
+	})
+}
+
+// A person who named no home gets messages on the account that was approved last.
+func TestWhereAPersonIsReached(t *testing.T) {
+	play(t, func(w *world) {
+		slack := w.Channel("slack")
+		w.pairs(w.telegram, "8", "Boris", "")
+		w.Wait(time.Second)
+		w.pairs(slack, "9", "Boris", "")
+		w.Do(func(tx *bus.Tx) error {
+			all, accounts, err := people.All(tx)
+			var boris []*people.Person
+			for _, p := range all {
+				if accounts[p.ID][0].Name == "Boris" {
+					boris = append(boris, p)
+				}
+			}
+			if err != nil || len(boris) != 2 {
+				return fmt.Errorf("the people are %v: %w", all, err)
+			}
+			return people.Join(tx, boris[0], boris[1])
+		})
+		turn := w.hears()
+		if got := w.tells(turn, `{"person": "Boris", "text": "dinner"}`); !strings.Contains(got, "Boris on Slack (private)") {
+			t.Errorf("the result is %s", got)
+		}
+		slack.Shows("chat of 9: From anna: dinner")
+		w.Do(func(tx *bus.Tx) error {
+			p, err := people.Of(tx, accountOf(tx, w, "telegram", "8"))
+			if err != nil {
+				return err
+			}
+			p.Home = accountOf(tx, w, "telegram", "8")
+			return people.Change(tx, p)
+		})
+		w.tells(turn, `{"person": "Boris", "text": "dessert"}`)
+		w.telegram.Shows("chat of 8: From anna: dessert")
+	})
+}
+
+// accountOf returns the id of an account.
+func accountOf(tx journal.Reader, w *world, channel, user string) string {
+	w.T.Helper()
+	all, err := people.Accounts(tx)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	for _, a := range all {
+		if a.Channel == channel && a.UserID == user {
+			return a.ID
+		}
+	}
+	w.T.Fatalf("there is no account %s of %s", user, channel)
+	return ""
 }

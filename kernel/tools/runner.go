@@ -268,7 +268,8 @@ func (r *running) execute(ctx context.Context) (*extensionv1.CallResult, error) 
 	if tool, ok := core[call.Name]; ok && tool.read == nil {
 		return tool.run(ctx, r)
 	} else if ok {
-		content, err := tool.answer(ctx, r.Runner, r.lease, call.Arguments)
+		q := &extensionv1.CallRequest{Arguments: arguments(call.Arguments), Agent: r.lease.Agent}
+		content, err := tool.answer(ctx, r.Runner, q)
 		if err != nil {
 			return r.fail(err.Error())
 		}

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +25,7 @@ const receiptWait = 10 * time.Second
 type Delivered struct {
 	Status      string   `json:"status"` // delivered, queued, failed
 	Channel     string   `json:"channel_id"`
+	To          string   `json:"to,omitempty"` // the person whom it reaches, and where
 	Detail      string   `json:"detail,omitempty"`
 	Events      []string `json:"-"`
 	ProviderIDs []string `json:"-"`
@@ -47,10 +47,10 @@ func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, er
 }
 
 const (
+	// toChannel is the tool that sends a text on a channel.
+	toChannel = "core/send_to_channel"
 	// toAll is the tool that sends a text to every channel that is set up.
 	toAll = "core/send_to_all_channels"
-	// toPerson is the tool that sends a text to a person's private conversation.
-	toPerson = "core/send_to_person"
 )
 
 // send runs a tool that sends: it commits the sends together with a provisional
@@ -62,58 +62,24 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	case r.call.State == journal.CallRunning: // sent before a restart
 		return r.finish(r.call.Result, false)
 	}
-	var args struct {
-		Channel     string   `json:"channel_id"`
-		Person      string   `json:"person"`
-		Text        string   `json:"text"`
-		Attachments []string `json:"attachments"`
-	}
+	var args message
 	if err := json.Unmarshal(arguments(r.call.Arguments), &args); err != nil {
 		return nil, err
-	}
-	if contract.Blank(args.Text) {
-		return r.fail("The text is empty. Nothing was sent.")
 	}
 	m := contract.ChannelSend{
 		Text: args.Text, Session: journal.SessionID(r.call.Session), Call: journal.CallID(r.call.ID),
 	}
-	if r.call.Name == toPerson {
-		to, refusal := r.person(ctx, args.Person, args.Channel)
-		if refusal != "" {
-			return r.fail(refusal + ". Nothing was sent.")
-		}
-		args.Channel, m.Conversation, m.Thread, m.Language = to.Channel, to.Conversation, to.Thread, to.Language
-		m.Text = words.Say(to.Language, "From %s: %s", cmp.Or(r.in.Sender, words.Say(to.Language, "the owner")), args.Text)
-	}
-	dir, channels := r.Directory.Current(), []string{args.Channel}
-	if r.call.Name == toAll {
-		channels = nil
-		for i := range dir.Channels {
-			if dir.Channels[i].Configured() {
-				channels = append(channels, dir.Channels[i].ID)
-			}
-		}
-	}
-	sends, err := queue(dir, channels...)
+	sends, replyTo, err := r.address(ctx, args, &m)
 	if err != nil {
-		return r.fail(err.Error() + ". Nothing was sent.")
-	}
-	if m.Attachments, err = r.files(ctx, args.Attachments); err != nil {
 		return r.fail(err.Error() + ". Nothing was sent.")
 	}
 	asker := "" // a job's results wait for the end of quiet hours
 	if r.in.Kind == contract.InputUser {
 		asker = r.in.Person
 	}
-	err = r.deliver(ctx, sends, m, r.in.ReplyTo, asker, func(apply func(*bus.Tx) error) error {
+	err = r.deliver(ctx, sends, m, replyTo, asker, func(apply func(*bus.Tx) error) error {
 		return r.commit(func(tx *bus.Tx) error {
-			if err := apply(tx); err != nil {
-				return err
-			}
-			if err := r.Sessions.MarkSend(tx, r.call.ID); err != nil {
-				return err
-			}
-			return r.Sessions.Start(tx, r.call.ID, encode(sends))
+			return errors.Join(apply(tx), r.Sessions.MarkSend(tx, r.call.ID), r.Sessions.Start(tx, r.call.ID, encode(sends)))
 		})
 	})
 	switch {
@@ -125,19 +91,65 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	return r.finish(encode(sends), slices.ContainsFunc(sends, func(d Delivered) bool { return d.Status == "failed" }))
 }
 
-// person returns the person of a name. In a group that others read, no names are given.
-func (r *running) person(ctx context.Context, name, channel string) (to *people.Account, refusal string) {
-	if r.in.principal.Confined {
-		return nil, "Others read this group, so no messages to people are sent from here"
+// message holds the arguments of a tool that sends.
+type message struct {
+	Channel     string   `json:"channel_id"`
+	Person      string   `json:"person"`
+	Text        string   `json:"text"`
+	Attachments []string `json:"attachments"`
+}
+
+// address returns where a message goes. One of a person other than the owner reaches the
+// owner of a channel only by name: without one, it goes to that person's own chat there.
+func (r *running) address(ctx context.Context, args message, m *contract.ChannelSend,
+) (sends []Delivered, replyTo string, err error) {
+	if contract.Blank(args.Text) {
+		return nil, "", errors.New("the text is empty")
 	}
-	err := r.Bus.View(ctx, func(j journal.Reader) (err error) {
-		to, err = r.Router.PersonNamed(j, strings.TrimSpace(name), channel)
+	of, to := r.in.principal, contract.Recipient{ReplyTo: r.in.ReplyTo}
+	own := r.call.Name == toChannel && args.Channel != r.in.channel && of.Own && !slices.Contains(of.Accounts, people.Owner)
+	if args.Person = strings.TrimSpace(args.Person); args.Person != "" || own {
+		if to, err = r.named(ctx, of, args.Person, args.Channel); err != nil {
+			return nil, "", err
+		}
+		args.Channel, m.Language = to.ChannelID, to.Language
+	}
+	if args.Person != "" {
+		m.Text = words.Say(to.Language, "From %s: %s", to.From, args.Text)
+	}
+	dir, channels := r.Directory.Current(), []string{args.Channel}
+	if r.call.Name == toAll {
+		channels = nil
+		for i := range dir.Channels {
+			if dir.Channels[i].Configured() {
+				channels = append(channels, dir.Channels[i].ID)
+			}
+		}
+	}
+	if sends, err = queue(dir, channels...); err == nil {
+		sends[0].To = to.Text
+		m.Attachments, err = r.files(ctx, args.Attachments)
+	}
+	return sends, to.ReplyTo, err
+}
+
+// named returns where a private message for the person of a name goes.
+func (r *Runner) named(ctx context.Context, of contract.Principal, name, channel string,
+) (to contract.Recipient, err error) {
+	err = r.Bus.View(ctx, func(j journal.Reader) (err error) {
+		to, err = r.Router.Named(j, of, name, channel)
 		return err
 	})
-	if err != nil {
-		refusal = err.Error()
+	return to, err
+}
+
+// findPerson answers core/find_person.
+func findPerson(ctx context.Context, r *Runner, q *extensionv1.CallRequest) (any, error) {
+	var args message
+	if err := json.Unmarshal(q.GetArguments(), &args); err != nil {
+		return nil, err
 	}
-	return to, refusal
+	return r.named(ctx, contract.PrincipalOf(q.GetPrincipal()), args.Person, args.Channel)
 }
 
 // files returns the files of the session that references name.

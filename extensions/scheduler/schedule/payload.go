@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // ReminderMark begins the text of a reminder, so that people know what it is, in any
@@ -16,6 +17,9 @@ const ReminderMark = "⏰ "
 // FirePayload returns the payload of the event that a fire publishes. The text
 // says if it is late; for topics without a text, the field "schedule" says so.
 func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error) {
+	if s.To != nil {
+		s.Language = s.To.Language // of those who read it
+	}
 	text := s.Message
 	if d.Late {
 		text += " " + s.lateNote(d, now)
@@ -35,17 +39,25 @@ func (s Schedule) FirePayload(d Decision, now time.Time) (json.RawMessage, error
 	switch s.Topic {
 	case TopicNotify:
 		notice := contract.UserNotify{Text: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, Attachments: s.Attachments,
-			Asked: s.Owner == ""}
+			Asked: s.Owner == "" && s.To == nil}
+		if s.To != nil {
+			text = words.Say(s.To.Language, "From %s: %s", s.To.From, text)
+			notice.Text = text
+		}
 		if verbatim, _ := custom["verbatim"].(bool); !verbatim {
 			if !strings.HasPrefix(text, ReminderMark) {
 				notice.Text = ReminderMark + text
 			}
-			if s.Owner == "" {
+			if s.Owner == "" && s.To == nil { // another person cannot answer for the one who set it
 				notice.Actions = s.actions()
 			}
 		}
 		payload = notice
 	case TopicTask:
+		if s.To != nil {
+			text += fmt.Sprintf("\n\nSend the result with send_to_channel to the person %q on the channel %q.",
+				s.To.Name, s.To.ChannelID)
+		}
 		payload = contract.AgentTask{Prompt: text, ChannelID: s.ChannelID, ReplyTo: s.ReplyTo, AgentID: agent,
 			Name: job, Principal: s.Principal}
 	case TopicBackground:

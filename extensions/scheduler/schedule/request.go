@@ -30,6 +30,7 @@ type Request struct {
 	Until        *string         `json:"until"`
 	Timezone     *string         `json:"timezone"`
 	ChannelID    *string         `json:"channel_id"`
+	Person       *string         `json:"person"` // who gets it; the caller finds them
 	Topic        *string         `json:"topic"`
 	Payload      json.RawMessage `json:"payload"`
 	Grace        *Grace          `json:"grace"`
@@ -137,7 +138,7 @@ func (r Request) Edits() bool {
 
 // Redefines reports whether the request changes what a schedule does, or for whom.
 func (r Request) Redefines() bool {
-	return r.Message != nil || r.Payload != nil || r.ChannelID != nil || r.Topic != nil
+	return r.Message != nil || r.Payload != nil || r.ChannelID != nil || r.Person != nil || r.Topic != nil
 }
 
 func (r Request) timing() bool {

@@ -60,6 +60,8 @@ type Schedule struct {
 	// Attachments go with the notice; the stored schedule keeps their files.
 	Attachments []contract.Attachment `json:"attachments,omitempty"`
 	ReplyTo     string                `json:"reply_to,omitempty"` // opaque handle of the conversation that asked
+	// To is the other person who gets the notice, in ReplyTo, or the result of the job.
+	To *contract.Recipient `json:"to,omitempty"`
 
 	Timezone     string     `json:"timezone"`
 	At           *time.Time `json:"at,omitempty"`
