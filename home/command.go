@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // inheritedEnv lists the variables that every extension inherits: the paths of
@@ -69,4 +71,19 @@ func stamp(path string) string {
 		inode = stat.Ino
 	}
 	return fmt.Sprintf("%s %d %d %d", path, inode, info.Size(), info.ModTime().UnixNano())
+}
+
+// stamps identifies the other files that an extension runs: arguments that are files in its
+// directory, such as a script, and the record of its installation, which stands for all.
+func stamps(m *manifests.Manifest) (all string) {
+	for _, name := range append(slices.Clone(m.Run.Args), manifests.RecordName) {
+		if !filepath.IsLocal(name) {
+			continue
+		}
+		file := filepath.Join(m.Dir(), name)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+			all += " " + stamp(file)
+		}
+	}
+	return all
 }

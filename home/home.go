@@ -26,6 +26,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/install"
 	"github.com/switchboard-run/switchboard/home/launch"
 	"github.com/switchboard-run/switchboard/home/limits"
 	"github.com/switchboard-run/switchboard/home/orphans"
@@ -96,6 +97,9 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 		return nil, err
 	}
 	if err := finishRestore(o.Home); err != nil {
+		return nil, err
+	}
+	if err := install.Recover(o.Home); err != nil {
 		return nil, err
 	}
 	if i.logs, err = openLogs(o.Home); err != nil {

@@ -245,7 +245,7 @@ func (f *files) process(p *plan, m *member, groups map[string][]string) supervis
 		s.Command = append([]string{m.manifest.Executable()}, run.Args...)
 		s.Dir = m.manifest.Dir()
 		s.Confine = f.options.Confine
-		s.Fingerprint += " " + stamp(executable(s.Command, s.Dir))
+		s.Fingerprint += " " + stamp(executable(s.Command, s.Dir)) + stamps(m.manifest)
 	}
 	f.confine(p, m, &s)
 	return s

@@ -215,13 +215,20 @@ func (d *Dir) manifestState(id string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))
 }
 
-// programFiles returns the files that run an extension: its executable, and the arguments
-// that are files in its directory, such as a script.
+// programFiles returns the files that run an extension: its executable, the arguments that
+// are files in its directory, such as a script, and the record of its installation, which
+// stands for all other files.
 func programFiles(m *Manifest) []string {
-	if m == nil || m.Run.Command == "" {
+	if m == nil {
 		return nil
 	}
 	var files []string
+	if record := filepath.Join(m.Dir(), RecordName); exists(record) {
+		files = append(files, record)
+	}
+	if m.Run.Command == "" {
+		return files
+	}
 	if exe := m.Executable(); filepath.IsAbs(exe) || strings.ContainsRune(exe, filepath.Separator) {
 		files = append(files, exe)
 	}
@@ -235,6 +242,11 @@ func programFiles(m *Manifest) []string {
 		}
 	}
 	return files
+}
+
+func exists(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
 }
 
 // programState returns a value that changes when a file that runs an extension does.

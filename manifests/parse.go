@@ -16,6 +16,10 @@ import (
 // FileName is the name of the manifest in an extension's directory.
 const FileName = "manifest.yaml"
 
+// RecordName is the name of the file beside it that says where an installed extension comes
+// from. It changes with each installation.
+const RecordName = ".installed.json"
+
 // Parse parses one manifest; file is its name for messages. The id must be the name of the
 // directory, or of the file if it is not called manifest.yaml. The error is a Problems with
 // all mistakes.

@@ -108,7 +108,7 @@ func (r *resolver) admit(e Entry, o Options) {
 		c.disable(Invalid, nil, "%s", e.Err)
 	case e.Manifest == nil:
 		c.disable(Invalid, nil, "it has no manifest")
-	case !kernelFits(e.Manifest.Requires.Kernel, o.KernelVersion):
+	case !KernelFits(e.Manifest.Requires.Kernel, o.KernelVersion):
 		c.disable(Kernel, nil, "it requires kernel %s, and this is %s", e.Manifest.Requires.Kernel, o.KernelVersion)
 	case o.Refuse != nil:
 		if err := o.Refuse(e.Manifest); err != nil {
@@ -117,8 +117,9 @@ func (r *resolver) admit(e Entry, o Options) {
 	}
 }
 
-// kernelFits checks a version range. A pre-release counts as its release.
-func kernelFits(constraint, version string) bool {
+// KernelFits reports whether a version of the kernel is in a range; an empty range has all. A
+// pre-release counts as its release.
+func KernelFits(constraint, version string) bool {
 	if constraint == "" {
 		return true
 	}

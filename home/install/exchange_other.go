@@ -1,0 +1,5 @@
+//go:build !linux && !darwin
+
+package install
+
+func exchange(string, string) error { return errUnsupported }
