@@ -25,6 +25,7 @@ import (
 	"github.com/yuin/goldmark/text"
 
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/install"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
@@ -217,6 +218,12 @@ func TestManifestReferenceIsAcceptedAndComplete(t *testing.T) {
 	parsed := 0
 	for _, block := range p.fences("yaml") {
 		m := id.FindStringSubmatch(block)
+		if m == nil && strings.Contains(block, "\nextensions:\n") {
+			if _, err := install.ParseIndex("index.yaml", []byte(block)); err != nil {
+				t.Errorf("an example is refused:\n%v", err)
+			}
+			continue
+		}
 		if m == nil {
 			t.Errorf("this example is no manifest:\n%s", block)
 			continue

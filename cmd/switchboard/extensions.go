@@ -22,7 +22,8 @@ const (
 
 func newExtensionsCommand() *cobra.Command {
 	return group("extensions", "Extensions and their state",
-		newExtensionsList(), newExtensionsRestart(), newExtensionsVerify(), newExtensionsNew())
+		newExtensionsList(), newExtensionsShow(), newExtensionsInstall(), newExtensionsUpdate(), newExtensionsRemove(),
+		newExtensionsEnable(), newExtensionsDisable(), newExtensionsRestart(), newExtensionsVerify(), newExtensionsNew())
 }
 
 func newExtensionsList() *cobra.Command {
@@ -145,11 +146,18 @@ func newExtensionsVerify() *cobra.Command {
 			p.line("%s starts and describes itself: %s", ok, summary)
 			p.line("%s provides only what its manifest grants", ok)
 		}
-		p.faint(fmt.Sprintf("Install it: cp -r %s %s", filepath.Clean(args[0])+"/.",
-			filepath.Join(h.Extensions(), v.Manifest.ID)))
+		p.faint("Install it: switchboard extensions install " + here(args[0]))
 		return nil
 	}
 	return c
+}
+
+// here returns a path that is not taken for a name.
+func here(dir string) string {
+	if dir = filepath.Clean(dir); filepath.IsAbs(dir) || strings.HasPrefix(dir, ".") {
+		return dir
+	}
+	return "./" + dir
 }
 
 // indent adds a prefix to every line that is not empty.

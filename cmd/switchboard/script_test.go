@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -53,6 +55,7 @@ func TestScript(t *testing.T) {
 			"capture":  capture,
 			"json":     isJSON,
 			"rebooted": rebooted,
+			"hashed":   hashed,
 		},
 	})
 }
@@ -113,6 +116,19 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("no %s in the output", args[1])
 	}
 	ts.Setenv(args[0], found[1])
+}
+
+// hashed writes a file in which HASH0 and so on are the hashes of files: hashed from to
+// files...
+func hashed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: hashed from to [files...]")
+	}
+	text := ts.ReadFile(args[0])
+	for i, name := range args[2:] {
+		text = strings.ReplaceAll(text, fmt.Sprintf("HASH%d", i), fmt.Sprintf("%x", sha256.Sum256([]byte(ts.ReadFile(name)))))
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
 }
 
 // isJSON checks that the last output is JSON.

@@ -96,5 +96,6 @@ func (w *watched) Read(b []byte) (int, error) {
 }
 
 func tooLarge(limit int64) error {
-	return fmt.Errorf("larger than %s, the most that is fetched", humanize.IBytes(uint64(limit))) //nolint:gosec // not negative
+	return fmt.Errorf("larger than %s, the most that is fetched",
+		humanize.IBytes(uint64(limit))) //nolint:gosec // not negative
 }

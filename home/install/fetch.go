@@ -62,11 +62,11 @@ func (i *Installer) outside(dir string) error {
 	if err != nil {
 		return err
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	source, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return err
 	}
-	for _, pair := range [][2]string{{own, real}, {real, own}} {
+	for _, pair := range [][2]string{{own, source}, {source, own}} {
 		if rest, err := filepath.Rel(pair[0], pair[1]); err == nil && filepath.IsLocal(rest) {
 			return fmt.Errorf("the directory is part of %s: extensions there run without being installed", own)
 		}

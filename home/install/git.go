@@ -103,8 +103,8 @@ func (g *git) run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	all := []string{"--git-dir=" + g.dir}
-	for _, c := range append(slices.Clone(gitConfig), fmt.Sprintf("http.lowSpeedTime=%d", max(1, int(g.i.options.Stall.Seconds()))),
-		"http.lowSpeedLimit=1") {
+	stall := fmt.Sprintf("http.lowSpeedTime=%d", max(1, int(g.i.options.Stall.Seconds())))
+	for _, c := range append(slices.Clone(gitConfig), stall, "http.lowSpeedLimit=1") {
 		all = append(all, "-c", c)
 	}
 	if args[0] == "init" {

@@ -66,8 +66,8 @@ var indexChecks = func() strictyaml.Checks {
 	return all
 }()
 
-// parseIndex parses an index; file is its name for messages. The error has all mistakes.
-func parseIndex(file string, data []byte) (*Entries, error) {
+// ParseIndex parses an index; file is its name for messages. The error has all mistakes.
+func ParseIndex(file string, data []byte) (*Entries, error) {
 	all := &Entries{}
 	doc := strictyaml.Decode(file, data, all, indexChecks)
 	seen := map[string]int{}
@@ -107,7 +107,7 @@ func (i *Installer) find(ctx context.Context, dir string, from Source) (Entry, e
 	if err != nil {
 		return Entry{}, fmt.Errorf("read the index: %w", err)
 	}
-	all, err := parseIndex(indexFile, data)
+	all, err := ParseIndex(indexFile, data)
 	if err != nil {
 		return Entry{}, fmt.Errorf("the index has mistakes:\n%w", err)
 	}
@@ -162,7 +162,8 @@ func (x *Entries) choose(name, version, kernel string) (Entry, error) {
 		return Entry{}, fmt.Errorf("%s %s needs kernel %s, and this is %s: update Switchboard first",
 			name, newest.Version, newest.Kernel, kernel)
 	case len(versions) > 0:
-		return Entry{}, fmt.Errorf("the index has no version %s of %s; it has %s", version, name, strings.Join(versions, ", "))
+		return Entry{}, fmt.Errorf("the index has no version %s of %s; it has %s", version, name,
+			strings.Join(versions, ", "))
 	}
 	text := "the index has no extension " + name
 	if s := strictyaml.Suggest(name, names); s != "" {

@@ -196,7 +196,7 @@ func removeAll(path string) error {
 	}
 	_ = filepath.WalkDir(path, func(p string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			_ = os.Chmod(p, 0o700)
+			_ = os.Chmod(p, 0o700) //nolint:gosec // the user's own directory, of a process that has ended
 		}
 		return nil
 	})

@@ -44,8 +44,9 @@ func (s Source) String() string {
 }
 
 var (
-	indexName  = regexp.MustCompile(`^([a-z][a-z0-9_]*)(?:@([0-9A-Za-z.+-]+))?$`)
-	scpAddress = regexp.MustCompile(`^(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^/\\:\s][^\s]*$`) // user@host:path
+	indexName = regexp.MustCompile(`^([a-z][a-z0-9_]*)(?:@([0-9A-Za-z.+-]+))?$`)
+	// user@host:path
+	scpAddress = regexp.MustCompile(`^(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^/\\:\s][^\s]*$`)
 	hasScheme  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 )
 
@@ -182,7 +183,8 @@ func checkTransport(u *url.URL, insecure bool) error {
 		}
 		return nil
 	case u.Scheme == "http":
-		return fmt.Errorf("%s is not encrypted, so anyone on the way can change it: use https, or add --insecure", u.Redacted())
+		return fmt.Errorf("%s is not encrypted, so anyone on the way can change it: use https, or add --insecure",
+			u.Redacted())
 	}
 	return fmt.Errorf("%s: only https addresses are supported here", u.Redacted())
 }

@@ -126,8 +126,8 @@ func keepWritten(ctx context.Context, from, to string, m *manifests.Manifest, li
 
 func regularOrDir(m fs.FileMode) bool { return m.IsRegular() || m.IsDir() }
 
-// copyWritten copies regular files and directories, and leaves out everything else, such as
-// pipes and links.
+// copyWritten copies regular files and directories, makes pipes again, and leaves out
+// everything else, such as links.
 func copyWritten(ctx context.Context, from, to string, limits Limits) error {
 	count := &meter{t: &tree{limits: limits}}
 	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
@@ -143,6 +143,9 @@ func copyWritten(ctx context.Context, from, to string, limits Limits) error {
 		}
 		if d.IsDir() {
 			return os.Mkdir(filepath.Join(to, name), 0o700)
+		}
+		if d.Type() == fs.ModeNamedPipe {
+			return unix.Mkfifo(filepath.Join(to, name), 0o600)
 		}
 		if !d.Type().IsRegular() {
 			return nil

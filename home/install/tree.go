@@ -145,8 +145,8 @@ func (m *meter) Write(b []byte) (int, error) {
 }
 
 // finish makes the links.
-func (t *tree) finish() error {
-	defer t.root.Close()
+func (t *tree) finish() (err error) {
+	defer func() { err = errors.Join(err, t.root.Close()) }()
 	for _, l := range t.links {
 		if err := t.root.MkdirAll(path.Dir(l[0]), 0o700); err != nil {
 			return err
@@ -247,11 +247,11 @@ func checkLinks(dir string) error {
 		if err != nil {
 			return err
 		}
-		real, err := filepath.EvalSymlinks(p)
+		target, err := filepath.EvalSymlinks(p)
 		if err != nil {
 			return fmt.Errorf("the link %q leads nowhere", name)
 		}
-		if rest, err := filepath.Rel(top, real); err != nil || !filepath.IsLocal(rest) {
+		if rest, err := filepath.Rel(top, target); err != nil || !filepath.IsLocal(rest) {
 			return fmt.Errorf("the link %q leads out of the extension", name)
 		}
 		return nil

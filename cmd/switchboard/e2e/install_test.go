@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// source is a directory with a version of the probe, to install from.
+func (w *world) source(id, mode, version, more string) string {
+	w.t.Helper()
+	dir := w.file("source", id)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	copyFile(w, binary("probe"), filepath.Join(dir, "probe"))
+	manifest := fmt.Sprintf("api: 1\nid: %s\nname: %s\nversion: %s\nrun: {command: ./probe, args: [%s, %s], start_timeout: %s}\n%s\n",
+		id, strings.ToUpper(id), version, id, mode, patience, more)
+	if err := os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(manifest), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return dir
+}
+
+// TestUpdateUnderTrafficLosesNothing updates a channel several times while messages are
+// sent through it: with another version, with the same version and other files, and with a
+// kill of the command that updates.
+func TestUpdateUnderTrafficLosesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.probe("sender", "bus", "permissions: {publish: [system.user.notify]}")
+	w.start()
+	const channel = "provides: {channel: {formats: [text]}}"
+	contains(t, "the installation", w.must("extensions", "install", w.source("letterbox", "channel", "1.0.0", channel)),
+		"letterbox 1.0.0 is installed and active")
+	c := w.control()
+	pids := map[int64]bool{w.extension(c, "letterbox").Pid: true}
+	const n, updates = 240, 4
+	sent := 0
+	send := func() {
+		for range n / updates {
+			w.request("sender", "in",
+				fmt.Sprintf(`{"topic": "system.user.notify", "payload": {"text": "<%d>", "channel_id": "letterbox"}}`, sent))
+			sent++
+		}
+	}
+	for update := range updates {
+		send()
+		switch update {
+		case 0, 1:
+			version := fmt.Sprintf("1.%d.0", update+1)
+			w.source("letterbox", "channel", version, channel)
+			contains(t, "the update", w.must("extensions", "update", "letterbox"),
+				"→ "+version, "letterbox "+version+" is installed and active")
+		case 2: // the same manifest and program; only the record tells the versions apart
+			if err := os.WriteFile(w.file("source", "letterbox", "words.txt"), []byte("new"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			contains(t, "the update", w.must("extensions", "update"), "version 1.2.0, with other files", "active")
+		case 3:
+			w.source("letterbox", "channel", "2.0.0", channel)
+			cmd := w.command("extensions", "update", "letterbox")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Process.Kill() // whenever: the update is done again
+			_ = cmd.Wait()
+			contains(t, "the update", w.must("extensions", "update", "letterbox"), "2.0.0")
+			w.eventually("the new version", func() bool {
+				e := w.extension(c, "letterbox")
+				return e.Version == "2.0.0" && e.State == "active"
+			})
+		}
+		if update < 3 {
+			pids[w.extension(c, "letterbox").Pid] = true
+		}
+	}
+	if len(pids) != updates {
+		t.Errorf("%d processes served; each update should have begun another", len(pids))
+	}
+	w.eventually("all notices", func() bool { return w.count("system.user.notify") == n })
+	w.settled()
+	lines := w.lines("letterbox", "out")
+	for i := range n {
+		text := fmt.Sprintf("<%d>", i)
+		unmarked, marked := 0, 0
+		for _, line := range lines {
+			switch {
+			case line == text:
+				unmarked++
+			case strings.HasSuffix(line, text):
+				marked++ // a repetition that says so
+			}
+		}
+		if unmarked > 1 || unmarked+marked == 0 {
+			t.Errorf("%s was shown %d times, and %d times with a mark", text, unmarked, marked)
+		}
+	}
+	if dead := w.dead(); len(dead) != 0 {
+		t.Errorf("dead letters: %q", dead)
+	}
+	left, err := os.ReadDir(w.file("extensions"))
+	if err != nil || len(left) != 2 {
+		t.Errorf("the directory of extensions has %v, %v", left, err)
+	}
+}

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/home"
+	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/install"
+	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/sdk/admin"
+)
+
+// fetchFlags are those of commands that fetch extensions.
+type fetchFlags struct {
+	insecure, replace, yes bool
+	timeout                time.Duration
+}
+
+func (f *fetchFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.BoolVar(&f.insecure, "insecure", false, "allow http to other machines, which anyone on the way can change")
+	flags.BoolVar(&f.replace, "replace", false, "replace files that you put or changed there by hand")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long fetching may take")
+}
+
+func newExtensionsInstall() *cobra.Command {
+	var f fetchFlags
+	var index string
+	c := &cobra.Command{
+		Use: "install SOURCE", Short: "Install an extension", Args: cobra.ExactArgs(1),
+		Long: "Installs an extension from a directory, an archive (.tar.gz or .zip, a file or an https address), a git\n" +
+			"repository (its address, and @ with a branch, a tag or a commit), or by its name in an index. Everything\n" +
+			"is checked before it is in the home, and nothing of it runs meanwhile. A running kernel starts it, or\n" +
+			"replaces the version that runs: nothing is lost.",
+		Example: "  switchboard extensions install ./jotter\n" +
+			"  switchboard extensions install https://example.org/jotter-1.2.0.tar.gz\n" +
+			"  switchboard extensions install https://example.org/jane/jotter@v1.2.0\n" +
+			"  switchboard extensions install jotter --index https://example.org/extensions/",
+	}
+	f.add(c)
+	c.Flags().StringVar(&index, "index", "",
+		"the index that has SOURCE as a name: a file, a directory or an https address")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		from, err := install.ParseSource(args[0], index)
+		if err != nil {
+			return fmt.Errorf("install %w", err)
+		}
+		x, err := openInstallation(c, f)
+		if err == nil {
+			defer x.close()
+			err = x.install(from, nil)
+		}
+		return x.said(err, "install "+args[0])
+	}
+	return c
+}
+
+// installation is one run of a command that changes the extensions of a home.
+type installation struct {
+	fetchFlags
+	c         *cobra.Command
+	p         *printer
+	home      *config.Home
+	installer *install.Installer
+	kernel    *admin.Client // nil: none is running
+}
+
+func openInstallation(c *cobra.Command, f fetchFlags) (*installation, error) {
+	x := &installation{fetchFlags: f, c: c, p: printerOf(c)}
+	var err error
+	if x.home, err = openHome(); err != nil {
+		return x, err
+	}
+	o, err := kernelOptions(x.home)
+	if err != nil {
+		return x, err
+	}
+	if x.installer, err = home.OpenInstaller(o, install.Options{Insecure: f.insecure, Timeout: f.timeout}); err != nil {
+		return x, err
+	}
+	if x.kernel, err = dial(c.Context(), x.home); err != nil && !errors.Is(err, admin.ErrNotRunning) {
+		x.close()
+		return x, err
+	}
+	return x, nil
+}
+
+func (x *installation) close() {
+	_ = x.installer.Close() // the lock ends with the process
+	if x.kernel != nil {
+		x.kernel.Close()
+	}
+}
+
+// said makes an error of a command from one of its parts.
+func (x *installation) said(err error, action string) error {
+	switch {
+	case err == nil || errors.Is(err, errReported):
+		return err
+	case x.c.Context().Err() != nil || errors.Is(err, errLeft):
+		x.p.line("\nInterrupted: nothing was changed.")
+		return errReported
+	case errors.Is(err, install.ErrForeign), errors.Is(err, install.ErrChanged):
+		err = fmt.Errorf("%w; to replace it, add --replace", err)
+	}
+	between := " "
+	if strings.Contains(err.Error(), "\n") {
+		between = "\n"
+	}
+	return fmt.Errorf("%s:%s%w", action, between, err)
+}
+
+// install fetches an extension and makes it visible. Known is the record of the installed
+// one for an update, which may find that there is nothing new.
+func (x *installation) install(from install.Source, known *install.Record) error {
+	ctx := x.c.Context()
+	x.p.faint("Fetching " + from.String())
+	s, err := x.installer.Fetch(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer s.Discard() //nolint:errcheck // the next installation removes it
+	if known != nil && s.Manifest.ID != known.ID {
+		return fmt.Errorf("the source has the extension %s now: install that, and remove %s", s.Manifest.ID, known.ID)
+	}
+	old, err := s.Replaces(ctx)
+	if err != nil {
+		return err
+	}
+	if known != nil && old != nil && !old.Changed && old.Record != nil && old.Record.Hash == s.Record.Hash {
+		x.p.line("%s %s is up to date.", s.Manifest.ID, s.Manifest.Version)
+		return nil
+	}
+	if old == nil || old.Manifest == nil {
+		x.describe(s)
+	} else if err := x.compare(s, old); err != nil {
+		return err
+	}
+	before := x.row(ctx, s.Manifest.ID)
+	if err := s.Commit(ctx, x.replace); err != nil {
+		return err
+	}
+	return x.report(s.Manifest, before)
+}
+
+// describe shows a new extension.
+func (x *installation) describe(s *install.Staged) {
+	m := s.Manifest
+	x.p.line("%s %s (%s)%s", m.ID, m.Version, m.Name, ifSet(": %s", oneLine(m.Description)))
+	x.p.line("Source: %s%s", s.Record.Source, ifSet(", publisher: %s", s.Record.Publisher))
+	x.lines("It asks for your permission to:", m.Asks().Lines(""))
+	x.lines("Without asking, it:", m.Shown(""))
+}
+
+// compare shows how a version differs from the installed one.
+func (x *installation) compare(s *install.Staged, old *install.Installed) error {
+	m := s.Manifest
+	change := fmt.Sprintf("%s: version %s → %s", m.ID, old.Manifest.Version, m.Version)
+	if m.Version == old.Manifest.Version {
+		change = fmt.Sprintf("%s: version %s, with other files", m.ID, m.Version)
+	}
+	x.p.line("%s", change)
+	if r := old.Record; r != nil && r.Publisher != s.Record.Publisher {
+		x.p.line("Publisher: %s → %s", dash(r.Publisher), dash(s.Record.Publisher))
+	}
+	before, now := old.Manifest.Asks(), m.Asks()
+	x.lines("It asks for more permissions:", before.Beyond(now).Lines(""))
+	x.lines("It no longer asks for:", now.Beyond(before).Lines(""))
+	had, has := old.Manifest.Shown(""), m.Shown("")
+	x.lines("New without asking:", slices.DeleteFunc(has, func(l string) bool { return slices.Contains(had, l) }))
+	if older(m.Version, old.Manifest.Version) && !x.yes {
+		return x.confirm(fmt.Sprintf("%s is older than %s. Install it?", m.Version, old.Manifest.Version),
+			fmt.Sprintf("%s is older than %s, the installed version; add --yes to install it", m.Version, old.Manifest.Version))
+	}
+	return nil
+}
+
+func older(a, b string) bool {
+	x, err := semver.NewVersion(a)
+	y, err2 := semver.NewVersion(b)
+	return err == nil && err2 == nil && x.LessThan(y)
+}
+
+func (x *installation) lines(title string, all []string) {
+	if len(all) == 0 {
+		return
+	}
+	x.p.line("%s", title)
+	for _, l := range all {
+		x.p.wrapped(plain, "  - "+l, "    ")
+	}
+}
+
+// confirm asks a person, and without a terminal is the error refused.
+func (x *installation) confirm(question, refused string) error {
+	if x.yes {
+		return nil
+	}
+	if !term.IsTerminal(int(os.Stdin.Fd())) { //nolint:gosec // a descriptor is an int
+		return errors.New(refused)
+	}
+	answer, err := (&questions{in: os.Stdin, p: x.p}).line(x.c.Context(), question+" [y/N] ", false)
+	if err != nil {
+		return err
+	}
+	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+		x.p.line("Nothing was changed.")
+		return errReported
+	}
+	return nil
+}
+
+// row returns the running kernel's row of an extension; nil: there is none.
+func (x *installation) row(ctx context.Context, id string) *adminv1.Extension {
+	if x.kernel == nil {
+		return nil
+	}
+	all, err := admin.Extensions(ctx, x.kernel)
+	if err != nil {
+		return nil
+	}
+	if i := slices.IndexFunc(all, func(e *adminv1.Extension) bool { return e.Id == id }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// wait waits until a running kernel has the row of an extension that is wanted, and returns
+// the last one.
+func (x *installation) wait(id string, wanted func(*adminv1.Extension) bool) (last *adminv1.Extension, ok bool) {
+	ctx, cancel := context.WithTimeout(x.c.Context(), takeOver)
+	defer cancel()
+	for {
+		last = x.row(ctx, id)
+		if wanted(last) {
+			return last, true
+		}
+		select {
+		case <-ctx.Done():
+			return last, false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// report tells what a running kernel makes of a version that is in the home now.
+func (x *installation) report(m *manifests.Manifest, before *adminv1.Extension) error {
+	done := x.p.paint(green, "✓")
+	if x.kernel == nil {
+		x.p.line("%s %s %s is installed. It starts with Switchboard.", done, m.ID, m.Version)
+		return nil
+	}
+	now, ok := x.wait(m.ID, func(e *adminv1.Extension) bool {
+		switch {
+		case e == nil || e.Version != m.Version || !settledState(e.State):
+			return false
+		case before != nil && before.Pid != 0 && m.Run.Command != "" && e.State == "active":
+			return e.Pid != before.Pid
+		}
+		return true
+	})
+	switch {
+	case !ok || now == nil:
+		x.p.line("%s %s %s is installed. The running kernel hasn't started it yet: `switchboard extensions list` shows it.",
+			done, m.ID, m.Version)
+	case now.State == "active":
+		x.p.line("%s %s %s is installed and active%s.", done, m.ID, m.Version, also(now.Readiness))
+		if now.Detail != "" {
+			x.p.faint(now.Detail)
+		}
+	case now.State == "failed" || now.State == "backing_off":
+		return fmt.Errorf("%s %s is installed, but it is %s: %s; see `switchboard logs %s`", m.ID, m.Version,
+			strings.ReplaceAll(now.State, "_", " "), brief(now.LastError), m.ID)
+	default:
+		x.p.line("%s %s %s is installed. It doesn't run (%s)%s", done, m.ID, m.Version, now.State,
+			ifSet(": %s", brief(now.Detail)))
+	}
+	return nil
+}
+
+// settledState reports whether an extension is not on its way to another state.
+func settledState(s string) bool { return s != "inactive" && s != "starting" && s != "stopping" }
+
+// ifSet formats a text that is not empty.
+func ifSet(format, s string) string {
+	if s == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, s)
+}
