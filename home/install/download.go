@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -59,9 +58,7 @@ func (i *Installer) download(ctx context.Context, u *url.URL, file string, limit
 
 func (i *Installer) get(ctx context.Context, u *url.URL) (*http.Response, error) {
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: i.options.Stall}).DialContext,
-		TLSHandshakeTimeout: i.options.Stall, ResponseHeaderTimeout: i.options.Stall,
-		DisableCompression: true, DisableKeepAlives: true, ForceAttemptHTTP2: true,
+		Proxy: http.ProxyFromEnvironment, DisableCompression: true, DisableKeepAlives: true, ForceAttemptHTTP2: true,
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects {

@@ -116,7 +116,7 @@ func Open(o Options) (*Installer, error) {
 }
 
 // Close unlocks the home.
-func (i *Installer) Close() error { return i.lock.Close() }
+func (i *Installer) Close() error { return unlock(i.lock) }
 
 // Recover removes what an interrupted installation has left, unless one is running. The
 // kernel calls it at its start.
@@ -132,7 +132,7 @@ func Recover(home *config.Home) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(sweep(dir), lock.Close())
+	return errors.Join(sweep(dir), unlock(lock))
 }
 
 // lockDir locks a directory until the file is closed or the process ends.
@@ -149,6 +149,11 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	return f, nil
+}
+
+// unlock ends the lock also for processes that were just forked and have its descriptor.
+func unlock(lock *os.File) error {
+	return errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_UN), lock.Close())
 }
 
 func leftovers(dir string) (names []string, err error) {

@@ -74,7 +74,9 @@ func TestKills(t *testing.T) {
 					if _, err := put(t, i, c.before, ""); err != nil {
 						t.Fatal(err)
 					}
-					_ = i.Close()
+					if err := i.Close(); err != nil {
+						t.Fatal(err)
+					}
 				}
 				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInstallInAProcess$")
 				cmd.Env = append(os.Environ(), killAtEnv+"="+at, killHomeEnv+"="+h.Path(), killFromEnv+"="+c.source,
