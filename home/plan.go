@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/mcpfile"
 	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel"
@@ -44,9 +45,10 @@ type plan struct {
 	policies map[string]*sandbox.Policy    // of members; nil: not limited
 	problems map[string]error              // of edits that are not in force, by extension
 	// linkProblems are those of links that are not in force, fileErrors those of
-	// config.yaml and secrets.env.
+	// config.yaml, secrets.env and mcp.json.
 	linkProblems config.Problems
 	fileErrors   []error
+	servers      []mcpfile.Server // of mcp.json
 }
 
 // member is one extension of a plan.
@@ -74,8 +76,12 @@ func (f *files) plan(previous *plan) *plan {
 	configErr, secretsErr := f.live.Errors()
 	p.fileErrors = slices.DeleteFunc([]error{configErr, secretsErr}, func(err error) bool { return err == nil })
 	p.zone, _ = c.Zone(config.ThisMachine())
+	var serversErr error
+	if p.servers, serversErr = f.readServers(previous); serversErr != nil {
+		p.fileErrors = append(p.fileErrors, serversErr)
+	}
 	set := manifests.Resolve(p.entries, manifests.Options{
-		KernelVersion: f.options.Version, Enabled: f.enabled(c), Refuse: refuseFor(f.options, c),
+		KernelVersion: f.options.Version, Enabled: f.enabledWith(p), Refuse: refuseFor(f.options, c),
 	})
 	for _, d := range set.Disabled {
 		p.disabled[d.File] = d
@@ -187,6 +193,11 @@ func (f *files) spec(p *plan, m *member, groups map[string][]string) (s kernel.S
 	}
 	if s.Config, err = json.Marshal(m.config); err != nil {
 		return s, err
+	}
+	if x.ID == serversExtension && m.builtin {
+		if err := f.connectServers(p, &s); err != nil {
+			return s, err
+		}
 	}
 	s.Schedules, err = m.schedules()
 	return s, err

@@ -144,10 +144,9 @@ func (k *Kernel) declareSchedules(p *plan) error {
 				continue
 			}
 			declared := contract.SchedulesDeclared{Extension: id, Schedules: schedules}
-			if _, err := tx.Emit(contract.TopicSchedulesDeclared, id, declared); err != nil {
-				return err
-			}
-			if _, err := tx.KVPut(contract.KernelSource, prefix+id, text); err != nil {
+			_, emitErr := tx.Emit(contract.TopicSchedulesDeclared, id, declared)
+			_, putErr := tx.KVPut(contract.KernelSource, prefix+id, text)
+			if err := errors.Join(emitErr, putErr); err != nil {
 				return err
 			}
 		}

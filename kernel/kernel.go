@@ -26,6 +26,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,7 @@ type Kernel struct {
 	plan       *plan
 	status     map[string]supervisor.Status
 	actors     map[string]*bus.Actor // of the latest generation
-	// described is what extensions said of themselves when they were last active.
+	// described is what extensions said of themselves last.
 	described map[string]offer
 }
 
@@ -115,9 +116,7 @@ type Kernel struct {
 // extensions start, but nothing is asked of them before Run. Close must be called
 // after it, also without Run.
 func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
-	if o.Log == nil {
-		o.Log = hclog.NewNullLogger()
-	}
+	o.Log = cmp.Or(o.Log, hclog.NewNullLogger())
 	k := &Kernel{
 		options: o, log: o.Log, started: time.Now(), directory: &directory.Directory{}, host: host.New(),
 		status: map[string]supervisor.Status{}, actors: map[string]*bus.Actor{}, described: map[string]offer{},
@@ -164,13 +163,10 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 		Blobs: k.blobs,
 		Bus:   k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
 		Models: &models.Router{Directory: k.directory, Remote: k.host, Ledger: k.ledger}, Log: k.log.Named("host"),
-		OwnerToken: o.Admin.Token, Report: k.super.Report, Stuck: k.stuck,
-	}
-	if o.Admin.Installation == nil {
-		o.Admin.Installation = alone{}
+		OwnerToken: o.Admin.Token, Report: k.report, Stuck: k.stuck,
 	}
 	(&admin.Service{
-		Installation: o.Admin.Installation, Started: k.started, Journal: k.store, Bus: k.bus, Store: k.sessions,
+		Installation: cmp.Or(o.Admin.Installation, admin.Installation(alone{})), Started: k.started, Journal: k.store, Bus: k.bus, Store: k.sessions,
 		Known:  k.directory,
 		Router: k.router, Tools: k.tools, Ledger: k.ledger, Supervisor: k.super,
 	}).Register(k.host)

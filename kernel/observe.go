@@ -15,9 +15,11 @@ var _ supervisor.Observer = observer{}
 
 // Active implements supervisor.Observer.
 func (o observer) Active(i *supervisor.Instance) {
-	k, said := o.k, offer{i.Description, entries(i.ID, i.Description.GetTools())}
+	k, said := o.k, offer{i.Description, entries(i.ID, i.Description.GetTools()), i.Generation}
 	k.mu.Lock()
-	k.described[i.ID] = said
+	if k.described[i.ID].generation != i.Generation { // else it has reported other tools since
+		k.described[i.ID] = said
+	}
 	a := k.actors[i.ID]
 	k.mu.Unlock()
 	if a == nil || a.Generation != i.Generation {

@@ -9,11 +9,27 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
-// offer is what an extension said of itself when it was last active. Its schemas
-// are compiled once at most: a snapshot is made at each change of any extension.
+// offer is what an extension said of itself last. Its schemas are compiled once at most:
+// a snapshot is made at each change of any extension.
 type offer struct {
 	*extensionv1.Description
-	tools []directory.Tool
+	tools      []directory.Tool
+	generation int64
+}
+
+// report records the readiness that an extension reports, and that its tools have changed.
+func (k *Kernel) report(id string, generation int64, r *extensionv1.Readiness) (err error) {
+	k.super.Report(id, generation, r)
+	d := r.GetDescription()
+	k.mu.Lock()
+	if x := k.plan.members[id]; d != nil && x != nil && k.actors[id].Generation == generation {
+		if err = x.Check(d); err == nil {
+			k.described[id] = offer{d, entries(id, d.GetTools()), generation}
+		}
+	}
+	k.mu.Unlock()
+	k.refresh()
+	return err
 }
 
 // coreTools are the kernel's own.

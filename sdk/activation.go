@@ -63,6 +63,7 @@ func (x *instance) activate(ctx context.Context, init *extensionv1.InitRequest, 
 		ended:      make(chan struct{}),
 		ran:        make(chan struct{}),
 	}
+	a.kernel.describe = x.describeAgain
 	a.background, a.stop = context.WithCancel(context.Background())
 	a.handlers, a.interrupt = context.WithCancelCause(context.Background())
 	if err := a.start(ctx); err != nil {

@@ -21,8 +21,8 @@ import (
 // sees; the request itself fails only if the call was cancelled, has a conflict or
 // is interrupted by a shutdown.
 func (a *activation) call(ctx context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
-	tool, ok := a.instance.tools[r.GetName()]
-	if !ok {
+	tool := a.instance.tool(r.GetName())
+	if tool == nil {
 		return nil, fmt.Errorf("extension %s has no tool %q: %w", a.kernel.ID(), r.GetName(), contract.ErrNotFound)
 	}
 	arguments := json.RawMessage(r.GetArguments())

@@ -28,7 +28,7 @@ func (v extensionService) Describe(
 	if err != nil {
 		return nil, err
 	}
-	return x.description, nil
+	return x.described(), nil
 }
 
 func (v extensionService) Init(ctx context.Context, r *extensionv1.InitRequest) (*extensionv1.InitResponse, error) {

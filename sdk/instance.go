@@ -17,23 +17,30 @@ import (
 // instance is one extension of the process. It may be initialized again after a
 // shutdown.
 type instance struct {
-	ext         Extension
-	log         hclog.Logger
-	tools       map[string]*Tool
-	description *extensionv1.Description
+	ext Extension
+	log hclog.Logger
 
 	initializing sync.Mutex // one Init or Shutdown at a time
 
-	mu         sync.Mutex
-	activation *activation
-	name       string // the manifest's id; empty until Init if ext has none
+	mu          sync.Mutex
+	activation  *activation
+	name        string // the manifest's id; empty until Init if ext has none
+	tools       map[string]*Tool
+	description *extensionv1.Description
 }
 
 func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
-	x := &instance{ext: ext, log: log, name: ext.ID, tools: make(map[string]*Tool, len(ext.Tools))}
+	x := &instance{ext: ext, log: log, name: ext.ID}
 	if ext.ID != "" {
 		x.log = log.Named(ext.ID)
 	}
+	return x, x.describe(ext.Tools)
+}
+
+// describe replaces the description by one with these tools.
+func (x *instance) describe(all []Tool) error {
+	ext := x.ext
+	tools := make(map[string]*Tool, len(all))
 	d := &extensionv1.Description{
 		Channel: ext.Channel != nil, Models: ext.Models != nil,
 		Events: ext.Channel != nil || ext.Handle != nil || ext.HandleAgent != nil,
@@ -41,19 +48,19 @@ func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
 	}
 	_, d.Drafts = ext.Channel.(Drafter)
 	commands := map[string]*Tool{}
-	for i := range ext.Tools {
-		t := &ext.Tools[i]
+	for i := range all {
+		t := &all[i]
 		switch {
 		case t.Name == "":
-			return nil, fmt.Errorf("extension %s: tool %d has no Name", ext.ID, i+1)
+			return fmt.Errorf("extension %s: tool %d has no Name", ext.ID, i+1)
 		case t.Call == nil:
-			return nil, fmt.Errorf("extension %s: tool %s has no Call", ext.ID, t.Name)
-		case x.tools[t.Name] != nil:
-			return nil, fmt.Errorf("extension %s: two tools are named %s", ext.ID, t.Name)
+			return fmt.Errorf("extension %s: tool %s has no Call", ext.ID, t.Name)
+		case tools[t.Name] != nil:
+			return fmt.Errorf("extension %s: two tools are named %s", ext.ID, t.Name)
 		}
 		if t.Command != "" {
 			if first := commands[t.Command]; first != nil {
-				return nil, fmt.Errorf("extension %s: the tools %s and %s are both the command /%s",
+				return fmt.Errorf("extension %s: the tools %s and %s are both the command /%s",
 					ext.ID, first.Name, t.Name, t.Command)
 			}
 			commands[t.Command] = t
@@ -63,17 +70,38 @@ func newInstance(log hclog.Logger, ext Extension) (*instance, error) {
 			schema = json.RawMessage(`{"type":"object","additionalProperties":false}`)
 		}
 		if !json.Valid(schema) {
-			return nil, fmt.Errorf("extension %s: the Schema of tool %s is not valid JSON", ext.ID, t.Name)
+			return fmt.Errorf("extension %s: the Schema of tool %s is not valid JSON", ext.ID, t.Name)
 		}
-		x.tools[t.Name] = t
+		tools[t.Name] = t
 		d.Tools = append(d.Tools, &extensionv1.Tool{
 			Name: t.Name, Description: t.Description, Schema: schema, ReadOnly: t.ReadOnly,
 			Idempotent: t.Idempotent, Interruptible: t.Interrupt, Waits: t.Waits, Private: t.Private,
 			Approve: t.Approve, Final: t.Final, Command: t.Command,
 		})
 	}
-	x.description = d
-	return x, nil
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.tools, x.description = tools, d
+	return nil
+}
+
+// describeAgain is describe with the result.
+func (x *instance) describeAgain(all []Tool) (*extensionv1.Description, error) {
+	err := x.describe(all)
+	return x.described(), err
+}
+
+// tool returns the tool with a name; nil: there is none.
+func (x *instance) tool(name string) *Tool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.tools[name]
+}
+
+func (x *instance) described() *extensionv1.Description {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.description
 }
 
 // id returns the extension's id, which may be empty before Init.

@@ -49,6 +49,7 @@ type Kernel struct {
 	commits    atomic.Pointer[commitStream]
 
 	readiness readiness
+	describe  func([]Tool) (*extensionv1.Description, error)
 }
 
 // NewKernel returns a client on the connection that Init describes. Serve calls it;

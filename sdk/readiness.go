@@ -46,9 +46,29 @@ func (k *Kernel) SetReadiness(state extensionv1.Readiness_State, detail string) 
 	r.last = next
 	announce := r.announce
 	r.mu.Unlock()
-	if same || !announce {
-		return
+	if !same && announce {
+		k.report(next)
 	}
+}
+
+// SetTools replaces the tools of the extension, for one whose tools come and go. Calls
+// that run go on. Call it from Run on: the kernel takes no other tools during Start.
+func (k *Kernel) SetTools(tools []Tool) error {
+	r := &k.readiness
+	r.reporting.Lock()
+	defer r.reporting.Unlock()
+	d, err := k.describe(tools)
+	if err != nil {
+		return err
+	}
+	now := proto.CloneOf(r.now())
+	now.Description = d
+	k.report(now)
+	return nil
+}
+
+// report tells the kernel; the caller holds reporting.
+func (k *Kernel) report(next *extensionv1.Readiness) {
 	ctx, cancel := context.WithTimeout(k.ctx, reportTimeout)
 	defer cancel()
 	if _, err := k.runtime.Report(ctx, next); err != nil {

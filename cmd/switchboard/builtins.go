@@ -16,6 +16,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/documents"
 	"github.com/switchboard-run/switchboard/extensions/heartbeat"
 	"github.com/switchboard-run/switchboard/extensions/links"
+	"github.com/switchboard-run/switchboard/extensions/mcp"
 	"github.com/switchboard-run/switchboard/extensions/mcpserver"
 	"github.com/switchboard-run/switchboard/extensions/memory"
 	"github.com/switchboard-run/switchboard/extensions/offline"
@@ -67,6 +68,7 @@ var builtins = map[string]func(id string) sdk.Extension{
 	"heartbeat":        func(string) sdk.Extension { return heartbeat.New() },
 	"links":            func(string) sdk.Extension { return links.New() },
 	"mcp_server":       func(string) sdk.Extension { return mcpserver.New() },
+	"mcp":              func(string) sdk.Extension { return mcp.New() },
 	"memory":           func(string) sdk.Extension { return memory.New() },
 	"offline":          func(string) sdk.Extension { return offline.New() },
 	"openai":           openai.New,

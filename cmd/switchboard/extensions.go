@@ -23,7 +23,9 @@ const (
 func newExtensionsCommand() *cobra.Command {
 	return group("extensions", "Extensions and their state",
 		newExtensionsList(), newExtensionsShow(), newExtensionsInstall(), newExtensionsUpdate(), newExtensionsRemove(),
-		newExtensionsEnable(), newExtensionsDisable(), newExtensionsRestart(), newExtensionsVerify(), newExtensionsNew())
+		newExtensionsEnable(), newExtensionsDisable(), newExtensionsRestart(), newExtensionsVerify(), newExtensionsNew(),
+		newExtensionsServers(), newExtensionsDecide("allow", "Allow an MCP server: mcp/NAME"),
+		newExtensionsDecide("refuse", "Refuse an MCP server: mcp/NAME"))
 }
 
 func newExtensionsList() *cobra.Command {

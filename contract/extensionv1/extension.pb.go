@@ -672,9 +672,12 @@ func (*HealthRequest) Descriptor() ([]byte, []int) {
 
 // Readiness reports whether an active extension can do its work.
 type Readiness struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	State         Readiness_State        `protobuf:"varint,1,opt,name=state,proto3,enum=switchboard.extension.v1.Readiness_State" json:"state,omitempty"`
-	Detail        string                 `protobuf:"bytes,2,opt,name=detail,proto3" json:"detail,omitempty"` // why, and what to do
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	State  Readiness_State        `protobuf:"varint,1,opt,name=state,proto3,enum=switchboard.extension.v1.Readiness_State" json:"state,omitempty"`
+	Detail string                 `protobuf:"bytes,2,opt,name=detail,proto3" json:"detail,omitempty"` // why, and what to do
+	// In a report: what the extension describes itself with from now on, because its tools
+	// have changed. Everything but the tools stays as it was.
+	Description   *Description `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -721,6 +724,13 @@ func (x *Readiness) GetDetail() string {
 		return x.Detail
 	}
 	return ""
+}
+
+func (x *Readiness) GetDescription() *Description {
+	if x != nil {
+		return x.Description
+	}
+	return nil
 }
 
 type ShutdownRequest struct {
@@ -1972,10 +1982,11 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06offers\x18\f \x03(\tR\x06offers\"Q\n" +
 	"\fInitResponse\x12A\n" +
 	"\treadiness\x18\x01 \x01(\v2#.switchboard.extension.v1.ReadinessR\treadiness\"\x0f\n" +
-	"\rHealthRequest\"\xd4\x01\n" +
+	"\rHealthRequest\"\x9d\x02\n" +
 	"\tReadiness\x12?\n" +
 	"\x05state\x18\x01 \x01(\x0e2).switchboard.extension.v1.Readiness.StateR\x05state\x12\x16\n" +
-	"\x06detail\x18\x02 \x01(\tR\x06detail\"n\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail\x12G\n" +
+	"\vdescription\x18\x03 \x01(\v2%.switchboard.extension.v1.DescriptionR\vdescription\"n\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vSTATE_READY\x10\x01\x12\x16\n" +
@@ -2145,38 +2156,39 @@ var file_switchboard_extension_v1_extension_proto_depIdxs = []int32{
 	5,  // 2: switchboard.extension.v1.InitRequest.agent:type_name -> switchboard.extension.v1.AgentSpec
 	8,  // 3: switchboard.extension.v1.InitResponse.readiness:type_name -> switchboard.extension.v1.Readiness
 	0,  // 4: switchboard.extension.v1.Readiness.state:type_name -> switchboard.extension.v1.Readiness.State
-	25, // 5: switchboard.extension.v1.DeliverFrame.deliveries:type_name -> switchboard.bus.v1.Delivery
-	26, // 6: switchboard.extension.v1.OutcomeFrame.outcomes:type_name -> switchboard.bus.v1.Outcome
-	14, // 7: switchboard.extension.v1.CallRequest.principal:type_name -> switchboard.extension.v1.Principal
-	27, // 8: switchboard.extension.v1.CallResult.effects:type_name -> switchboard.bus.v1.Effect
-	18, // 9: switchboard.extension.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
-	3,  // 10: switchboard.extension.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
-	17, // 11: switchboard.extension.v1.CompleteRequest.recording:type_name -> switchboard.extension.v1.Recording
-	28, // 12: switchboard.extension.v1.Message.calls:type_name -> switchboard.bus.v1.Call
-	19, // 13: switchboard.extension.v1.Message.images:type_name -> switchboard.extension.v1.Image
-	28, // 14: switchboard.extension.v1.Delta.call:type_name -> switchboard.bus.v1.Call
-	21, // 15: switchboard.extension.v1.Delta.usage:type_name -> switchboard.extension.v1.Usage
-	1,  // 16: switchboard.extension.v1.Extension.Describe:input_type -> switchboard.extension.v1.DescribeRequest
-	4,  // 17: switchboard.extension.v1.Extension.Init:input_type -> switchboard.extension.v1.InitRequest
-	7,  // 18: switchboard.extension.v1.Extension.Health:input_type -> switchboard.extension.v1.HealthRequest
-	9,  // 19: switchboard.extension.v1.Extension.Shutdown:input_type -> switchboard.extension.v1.ShutdownRequest
-	11, // 20: switchboard.extension.v1.Events.Deliver:input_type -> switchboard.extension.v1.DeliverFrame
-	13, // 21: switchboard.extension.v1.Tools.Call:input_type -> switchboard.extension.v1.CallRequest
-	16, // 22: switchboard.extension.v1.Models.Complete:input_type -> switchboard.extension.v1.CompleteRequest
-	22, // 23: switchboard.extension.v1.Drafts.Draft:input_type -> switchboard.extension.v1.DraftUpdate
-	2,  // 24: switchboard.extension.v1.Extension.Describe:output_type -> switchboard.extension.v1.Description
-	6,  // 25: switchboard.extension.v1.Extension.Init:output_type -> switchboard.extension.v1.InitResponse
-	8,  // 26: switchboard.extension.v1.Extension.Health:output_type -> switchboard.extension.v1.Readiness
-	10, // 27: switchboard.extension.v1.Extension.Shutdown:output_type -> switchboard.extension.v1.ShutdownResponse
-	12, // 28: switchboard.extension.v1.Events.Deliver:output_type -> switchboard.extension.v1.OutcomeFrame
-	15, // 29: switchboard.extension.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
-	20, // 30: switchboard.extension.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
-	23, // 31: switchboard.extension.v1.Drafts.Draft:output_type -> switchboard.extension.v1.DraftResponse
-	24, // [24:32] is the sub-list for method output_type
-	16, // [16:24] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	2,  // 5: switchboard.extension.v1.Readiness.description:type_name -> switchboard.extension.v1.Description
+	25, // 6: switchboard.extension.v1.DeliverFrame.deliveries:type_name -> switchboard.bus.v1.Delivery
+	26, // 7: switchboard.extension.v1.OutcomeFrame.outcomes:type_name -> switchboard.bus.v1.Outcome
+	14, // 8: switchboard.extension.v1.CallRequest.principal:type_name -> switchboard.extension.v1.Principal
+	27, // 9: switchboard.extension.v1.CallResult.effects:type_name -> switchboard.bus.v1.Effect
+	18, // 10: switchboard.extension.v1.CompleteRequest.messages:type_name -> switchboard.extension.v1.Message
+	3,  // 11: switchboard.extension.v1.CompleteRequest.tools:type_name -> switchboard.extension.v1.Tool
+	17, // 12: switchboard.extension.v1.CompleteRequest.recording:type_name -> switchboard.extension.v1.Recording
+	28, // 13: switchboard.extension.v1.Message.calls:type_name -> switchboard.bus.v1.Call
+	19, // 14: switchboard.extension.v1.Message.images:type_name -> switchboard.extension.v1.Image
+	28, // 15: switchboard.extension.v1.Delta.call:type_name -> switchboard.bus.v1.Call
+	21, // 16: switchboard.extension.v1.Delta.usage:type_name -> switchboard.extension.v1.Usage
+	1,  // 17: switchboard.extension.v1.Extension.Describe:input_type -> switchboard.extension.v1.DescribeRequest
+	4,  // 18: switchboard.extension.v1.Extension.Init:input_type -> switchboard.extension.v1.InitRequest
+	7,  // 19: switchboard.extension.v1.Extension.Health:input_type -> switchboard.extension.v1.HealthRequest
+	9,  // 20: switchboard.extension.v1.Extension.Shutdown:input_type -> switchboard.extension.v1.ShutdownRequest
+	11, // 21: switchboard.extension.v1.Events.Deliver:input_type -> switchboard.extension.v1.DeliverFrame
+	13, // 22: switchboard.extension.v1.Tools.Call:input_type -> switchboard.extension.v1.CallRequest
+	16, // 23: switchboard.extension.v1.Models.Complete:input_type -> switchboard.extension.v1.CompleteRequest
+	22, // 24: switchboard.extension.v1.Drafts.Draft:input_type -> switchboard.extension.v1.DraftUpdate
+	2,  // 25: switchboard.extension.v1.Extension.Describe:output_type -> switchboard.extension.v1.Description
+	6,  // 26: switchboard.extension.v1.Extension.Init:output_type -> switchboard.extension.v1.InitResponse
+	8,  // 27: switchboard.extension.v1.Extension.Health:output_type -> switchboard.extension.v1.Readiness
+	10, // 28: switchboard.extension.v1.Extension.Shutdown:output_type -> switchboard.extension.v1.ShutdownResponse
+	12, // 29: switchboard.extension.v1.Events.Deliver:output_type -> switchboard.extension.v1.OutcomeFrame
+	15, // 30: switchboard.extension.v1.Tools.Call:output_type -> switchboard.extension.v1.CallResult
+	20, // 31: switchboard.extension.v1.Models.Complete:output_type -> switchboard.extension.v1.Delta
+	23, // 32: switchboard.extension.v1.Drafts.Draft:output_type -> switchboard.extension.v1.DraftResponse
+	25, // [25:33] is the sub-list for method output_type
+	17, // [17:25] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_extension_v1_extension_proto_init() }

@@ -159,6 +159,41 @@ type Extension struct {
 	Enabled bool           `yaml:"enabled" default:"true"`
 	Sandbox bool           `yaml:"sandbox" default:"true"` // false: no sandbox, also for those in its process
 	Config  map[string]any `yaml:"config"`                 // see Effective
+	// Allow is the owner's consent without a question: true, or of the extension mcp the
+	// names of servers in mcp.json.
+	Allow any `yaml:"allow"`
+}
+
+// AllowedServers returns the names of the MCP servers that the owner allowed.
+func (c *Config) AllowedServers() (names []string) {
+	list, _ := c.Extensions["mcp"].Allow.([]any)
+	for _, entry := range list {
+		if name, ok := entry.(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// checkAllow checks the values of extensions.<id>.allow.
+func (c *Config) checkAllow() {
+	for id, e := range c.Extensions {
+		at := strictyaml.Path("extensions", id, "allow")
+		list, isList := e.Allow.([]any)
+		_, isFlag := e.Allow.(bool)
+		switch {
+		case e.Allow == nil:
+		case id == "mcp" && !isList:
+			c.doc.Report(at, "expected a list of servers in mcp.json, such as [github]")
+		case id != "mcp" && !isFlag:
+			c.doc.Report(at, "expected true or false")
+		}
+		for i, entry := range list {
+			if _, ok := entry.(string); !ok {
+				c.doc.Report(strictyaml.Path("extensions", id, "allow", i), "expected the name of a server in mcp.json")
+			}
+		}
+	}
 }
 
 // Sandboxed reports whether the configuration wants an extension limited.
@@ -236,6 +271,7 @@ func Parse(file string, data []byte) (*Config, error) {
 	c.checkProviders()
 	c.checkLimits()
 	c.allowMCPClients()
+	c.checkAllow()
 	if err := c.doc.Problems().Err(); err != nil {
 		return nil, err
 	}

@@ -154,6 +154,9 @@ func (h *Home) Config() string { return filepath.Join(h.path, "config.yaml") }
 // Secrets is the secrets file.
 func (h *Home) Secrets() string { return filepath.Join(h.path, "secrets.env") }
 
+// Servers is the file that lists MCP servers.
+func (h *Home) Servers() string { return filepath.Join(h.path, "mcp.json") }
+
 // Database is the journal.
 func (h *Home) Database() string { return filepath.Join(h.path, "switchboard.db") }
 

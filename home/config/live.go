@@ -3,7 +3,9 @@ package config
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -11,8 +13,8 @@ import (
 	"github.com/switchboard-run/switchboard/internal/filewatch"
 )
 
-// Live holds the last valid content of config.yaml and of secrets.env. Its methods
-// are safe for concurrent use.
+// Live holds the last valid content of config.yaml and of secrets.env, and the bytes of
+// mcp.json. Its methods are safe for concurrent use.
 type Live struct {
 	home *Home
 	env  func(string) (string, bool)
@@ -22,11 +24,13 @@ type Live struct {
 	secrets       *Secrets
 	configErr     error
 	secretsErr    error
-	seen, applied [2]string // state of both files: at the last scan, and when last read
+	servers       []byte // nil: there is no such file
+	serversErr    error
+	seen, applied [3]string // state of the files: at the last scan, and when last read
 }
 
 // Change says which files were read again.
-type Change struct{ Config, Secrets bool }
+type Change struct{ Config, Secrets, Servers bool }
 
 // Open reads both files. An invalid file has its defaults, and its error is in
 // Errors; the caller decides whether to start with it.
@@ -36,6 +40,7 @@ func Open(home *Home, env func(string) (string, bool)) *Live {
 	l.seen = l.applied
 	l.readConfig()
 	l.readSecrets()
+	l.readServers()
 	return l
 }
 
@@ -53,7 +58,14 @@ func (l *Live) Secrets() *Secrets {
 	return l.secrets
 }
 
-// Errors returns the errors of the files as they are now.
+// Servers returns the content of mcp.json as it is now; nil: there is no such file.
+func (l *Live) Servers() ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.servers, l.serversErr
+}
+
+// Errors returns the errors of config.yaml and secrets.env as they are now.
 func (l *Live) Errors() (config, secrets error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +77,7 @@ func (l *Live) Errors() (config, secrets error) {
 func (l *Live) Watch(ctx context.Context, onChange func(Change)) {
 	filewatch.Run(ctx, filewatch.Target{
 		// Not their directory: the journal is written there.
-		Paths: func() []string { return []string{l.home.Config(), l.home.Secrets()} },
+		Paths: func() []string { return l.files() },
 		Scan: func() bool {
 			change, settling := l.scan()
 			if change != (Change{}) {
@@ -83,7 +95,7 @@ func (l *Live) scan() (change Change, settling bool) {
 		l.seen = now
 		return Change{}, true
 	}
-	change = Change{Config: now[0] != l.applied[0], Secrets: now[1] != l.applied[1]}
+	change = Change{Config: now[0] != l.applied[0], Secrets: now[1] != l.applied[1], Servers: now[2] != l.applied[2]}
 	l.applied = now
 	if change.Config {
 		l.readConfig()
@@ -91,12 +103,19 @@ func (l *Live) scan() (change Change, settling bool) {
 	if change.Secrets {
 		l.readSecrets()
 	}
+	if change.Servers {
+		l.readServers()
+	}
 	return change, false
 }
 
+func (l *Live) files() []string {
+	return []string{l.home.Config(), l.home.Secrets(), l.home.Servers()}
+}
+
 // state returns a value that changes when a file does.
-func (l *Live) state() (state [2]string) {
-	for i, file := range []string{l.home.Config(), l.home.Secrets()} {
+func (l *Live) state() (state [3]string) {
+	for i, file := range l.files() {
 		info, err := os.Stat(file)
 		if err != nil {
 			state[i] = err.Error()
@@ -124,4 +143,16 @@ func (l *Live) readSecrets() {
 	if l.secretsErr = err; err == nil {
 		l.secrets = NewSecrets(values, l.env)
 	}
+}
+
+func (l *Live) readServers() {
+	data, err := filewatch.Read(l.home.Servers())
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = nil, nil
+	} else if err != nil {
+		err = fmt.Errorf("read mcp.json: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.servers, l.serversErr = data, err
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,9 +36,7 @@ type Change struct {
 // Commit queues a change.
 func (b *Bus) Commit(c Change) {
 	u := &update{bus: b, actor: c.Actor, done: c.Done}
-	if u.actor == nil {
-		u.actor = Kernel
-	}
+	u.actor = cmp.Or(u.actor, Kernel)
 	u.parts = u.first[:]
 	u.parts[0].apply, u.parts[0].lease, u.parts[0].silent = c.Apply, c.Lease, c.silent
 	b.store.Submit(journal.Update{Lazy: c.Lazy, Apply: u.applyOne, Undo: u.undo, Done: u.settled})
@@ -401,9 +400,7 @@ func (u *update) settled(err error) {
 	receipts := make([]*busv1.CommitReceipt, len(u.parts))
 	for i := range u.parts {
 		p := &u.parts[i]
-		if p.err == nil {
-			p.err = err
-		}
+		p.err = cmp.Or(p.err, err)
 		if receipts[i] = &p.receipt; p.err != nil {
 			receipts[i] = &busv1.CommitReceipt{Error: contract.ToProto(p.err)}
 		}

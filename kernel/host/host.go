@@ -49,8 +49,8 @@ type Options struct {
 	Log       hclog.Logger
 	// OwnerToken authorizes the owner's requests; empty: none is admitted.
 	OwnerToken string
-	// Report gets changes of readiness.
-	Report func(extension string, generation int64, r *extensionv1.Readiness)
+	// Report gets changes of readiness and of tools. An error refuses the tools.
+	Report func(extension string, generation int64, r *extensionv1.Readiness) error
 	// Stuck is called when a running extension no longer takes deliveries: its process
 	// has to be restarted.
 	Stuck func(extension string, generation int64, reason string)

@@ -172,6 +172,5 @@ func (s kvService) Scan(ctx context.Context, r *kernelv1.ScanRequest) (*kernelv1
 
 func (s runtimeService) Report(ctx context.Context, r *extensionv1.Readiness) (*kernelv1.ReportResponse, error) {
 	a := actorOf(ctx)
-	s.h.Report(a.ID, a.Generation, r)
-	return &kernelv1.ReportResponse{}, nil
+	return &kernelv1.ReportResponse{}, s.h.Report(a.ID, a.Generation, r)
 }

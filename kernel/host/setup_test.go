@@ -64,7 +64,7 @@ func newWorld(t *testing.T, before ...func(*host.Host)) *world {
 			Ledger:    models.NewLedger(w.Bus, w.Directory, hclog.NewNullLogger()),
 		},
 		Log:    hclog.NewNullLogger(),
-		Report: func(string, int64, *extensionv1.Readiness) {},
+		Report: func(string, int64, *extensionv1.Readiness) error { return nil },
 		Stuck:  func(extension string, _ int64, _ string) { w.stuck <- extension },
 
 		OwnerToken: ownerToken,

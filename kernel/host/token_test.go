@@ -122,8 +122,9 @@ func TestReportsComeFromTheConnection(t *testing.T) {
 		state      extensionv1.Readiness_State
 	}
 	got := make(chan report, 1)
-	w.host.Report = func(extension string, generation int64, r *extensionv1.Readiness) {
+	w.host.Report = func(extension string, generation int64, r *extensionv1.Readiness) error {
 		got <- report{extension, generation, r.GetState()}
+		return nil
 	}
 	g := w.admit(bus.Actor{ID: "notes"})
 	if _, err := g.runtime.Report(

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -10,9 +11,7 @@ import (
 // after after, in order. It reads chunk of them at a time; 0 is 1000. It ends after
 // an error.
 func Values(r Reader, owner, prefix, after string, chunk int) iter.Seq2[KV, error] {
-	if chunk == 0 {
-		chunk = 1000
-	}
+	chunk = cmp.Or(chunk, 1000)
 	return func(yield func(KV, error) bool) {
 		for more := true; more; {
 			values, err := r.KVScan(owner, prefix, after, chunk)

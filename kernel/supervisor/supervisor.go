@@ -44,9 +44,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Log == nil {
-		o.Log = hclog.NewNullLogger()
-	}
+	o.Log = cmp.Or(o.Log, hclog.NewNullLogger())
 	if o.Launcher == nil {
 		o.Launcher = func(context.Context, Launch) (*Process, error) {
 			return nil, Failure{Err: errNoLauncher, Permanent: true}

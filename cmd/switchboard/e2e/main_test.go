@@ -51,7 +51,7 @@ func run(m *testing.M) int {
 		args = append(args, "-race")
 	}
 	args = append(args, "github.com/switchboard-run/switchboard/cmd/switchboard",
-		"github.com/switchboard-run/switchboard/sdk/examples/filechannel", "./testdata/probe", "./testdata/hostile")
+		"github.com/switchboard-run/switchboard/sdk/examples/filechannel", "./testdata/probe", "./testdata/hostile", "./testdata/mcpserver")
 	build := exec.Command("go", args...)
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {

@@ -1,0 +1,236 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/switchboard-run/switchboard/contract/mcpfile"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+var commandSchema = json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` +
+	`"words":{"type":"array","items":{"type":"string"},"description":"list, tools SERVER, prompt NAME ARGUMENTS, restart SERVER"}}}`)
+
+// ownTools are for people and the command line. Private, they are in no grant of a whole
+// extension.
+func (e *extension) ownTools() []sdk.Tool {
+	return []sdk.Tool{
+		{
+			Name: "servers", Description: "List the MCP servers. Of a prompt, the text.", Private: true, Command: "mcp",
+			Schema: commandSchema, Idempotent: true, Call: e.command,
+		},
+		{
+			Name: "status", Description: "List the MCP servers as JSON.", Private: true, ReadOnly: true,
+			Call: func(context.Context, sdk.ToolCall) (sdk.ToolResult, error) { return sdk.JSON(e.statuses()) },
+		},
+		{
+			Name: "allow", Description: "Allow an MCP server.", Private: true, Idempotent: true, Schema: namedSchema,
+			Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) { return e.decideByTool(c, true) },
+		},
+		{
+			Name: "refuse", Description: "Refuse an MCP server.", Private: true, Idempotent: true, Schema: namedSchema,
+			Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) { return e.decideByTool(c, false) },
+		},
+	}
+}
+
+// status is one server for the owner.
+type status struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Transport   string   `json:"transport"`
+	Command     string   `json:"command,omitempty"`
+	URL         string   `json:"url,omitempty"`
+	Consent     string   `json:"consent"` // allowed, refused, waiting
+	By          string   `json:"by,omitempty"`
+	State       string   `json:"state"`
+	Error       string   `json:"error,omitempty"`
+	Version     string   `json:"protocol,omitempty"`
+	Title       string   `json:"title,omitempty"`
+	Tools       []string `json:"tools"`
+	Prompts     []string `json:"prompts,omitempty"`
+	Problems    []string `json:"problems,omitempty"`
+	Permissions []string `json:"permissions,omitempty"`
+}
+
+func (e *extension) statuses() (all []status) {
+	taken := map[string]string{}
+	for _, s := range e.all() {
+		r := e.book.get(s.ID)
+		x := status{
+			ID: s.ID, Name: s.Name, Transport: s.Transport, URL: s.URL, Consent: s.state(), By: r.By,
+			Version: r.Version, Title: r.Title, Tools: []string{}, Problems: s.problems(),
+		}
+		for _, p := range s.permissions() {
+			x.Permissions = append(x.Permissions, strings.TrimPrefix(p, "- "))
+		}
+		if s.Transport == mcpfile.Stdio {
+			x.Command = strings.Join(append([]string{s.Command}, s.Args...), " ")
+		}
+		if x.Consent == "" {
+			x.Consent = "waiting"
+		}
+		x.State, x.Error = s.status()
+		for _, o := range s.offers(taken) {
+			x.Tools = append(x.Tools, ID+"/"+o.Name)
+		}
+		for _, p := range r.Prompts {
+			x.Prompts = append(x.Prompts, s.ID+"/"+p.Name)
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// command is /mcp.
+func (e *extension) command(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	var args struct{ Words []string }
+	if err := c.Decode(&args); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	words := append(args.Words, "", "")
+	switch verb := words[0]; verb {
+	case "", "list":
+		return said(e.list())
+	case "tools":
+		return e.listTools(words[1])
+	case "prompt", "prompts":
+		if words[1] == "" {
+			return said(e.listPrompts())
+		}
+		return e.prompt(ctx, c, words[1], args.Words[2:])
+	case "restart":
+		s := e.server(words[1])
+		if s == nil {
+			return sdk.ToolResult{}, e.unknown(words[1])
+		}
+		s.restart()
+		e.wake()
+		return said(fmt.Sprintf("%s starts again when it is needed.", s.Name))
+	}
+	return sdk.ToolResult{}, fmt.Errorf("unexpected %q. Usage: /mcp list, /mcp tools SERVER, /mcp prompt NAME ARGUMENTS, "+
+		"/mcp restart SERVER", words[0])
+}
+
+func said(text string) (sdk.ToolResult, error) { return sdk.JSON(map[string]string{"text": text}) }
+
+// list is a line for each server.
+func (e *extension) list() string {
+	var lines []string
+	for _, x := range e.statuses() {
+		line := fmt.Sprintf("%s: %s, %s", x.Name, x.Consent, x.State)
+		if x.Consent == allowed {
+			line += fmt.Sprintf(", %d tools", len(x.Tools))
+		}
+		if len(x.Prompts) > 0 {
+			line += fmt.Sprintf(", %d prompts", len(x.Prompts))
+		}
+		if x.Error != "" {
+			line += ". " + x.Error
+		}
+		lines = append(lines, line)
+		for _, p := range x.Problems {
+			lines = append(lines, "  "+p)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (e *extension) listTools(name string) (sdk.ToolResult, error) {
+	var lines []string
+	for _, x := range e.statuses() {
+		if name == "" || x.ID == mcpfile.ID(name) {
+			lines = append(append(lines, x.Tools...), x.Problems...)
+		}
+	}
+	if e.server(name) == nil && name != "" {
+		return sdk.ToolResult{}, e.unknown(name)
+	}
+	if len(lines) == 0 {
+		lines = []string{"There are no tools."}
+	}
+	return said(strings.Join(lines, "\n"))
+}
+
+func (e *extension) listPrompts() string {
+	var lines []string
+	for _, s := range e.all() {
+		for _, p := range e.book.get(s.ID).Prompts {
+			line := s.ID + "/" + p.Name
+			for i, a := range p.Arguments {
+				if i < p.Required {
+					line += " " + strings.ToUpper(a)
+				} else {
+					line += " [" + strings.ToUpper(a) + "]"
+				}
+			}
+			if p.Description != "" {
+				line += ": " + p.Description
+			}
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return "There are no prompts."
+	}
+	return strings.Join(lines, "\n")
+}
+
+// findPrompt finds a prompt by its name, or by <server>/<name>.
+func (e *extension) findPrompt(name string) (s *server, p prompt, err error) {
+	id, short, qualified := strings.Cut(name, "/")
+	n := 0
+	for _, x := range e.all() {
+		for _, q := range e.book.get(x.ID).Prompts {
+			if q.Name == name || qualified && mcpfile.ID(id) == x.ID && q.Name == short {
+				s, p = x, q
+				n++
+			}
+		}
+	}
+	switch n {
+	case 0:
+		return nil, p, fmt.Errorf("there is no prompt %q: /mcp prompt lists them", name)
+	case 1:
+		return s, p, nil
+	}
+	return nil, p, fmt.Errorf("several servers have a prompt %q: write SERVER/%s", name, name)
+}
+
+// prompt answers with the text of a prompt, which the person can send.
+func (e *extension) prompt(ctx context.Context, c sdk.ToolCall, name string, given []string) (sdk.ToolResult, error) {
+	s, p, err := e.findPrompt(name)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	given = slices.DeleteFunc(slices.Clone(given), func(w string) bool { return w == "" })
+	if len(given) < p.Required {
+		return sdk.ToolResult{}, fmt.Errorf("the prompt %s needs %s", name, strings.Join(p.Arguments[:p.Required], ", "))
+	}
+	arguments := map[string]string{}
+	for i, a := range p.Arguments {
+		switch {
+		case i >= len(given):
+		case i == len(p.Arguments)-1:
+			arguments[a] = strings.Join(given[i:], " ")
+		default:
+			arguments[a] = given[i]
+		}
+	}
+	return s.do(ctx, c, "the prompt", func(ctx context.Context, x *session) (sdk.ToolResult, error) {
+		r, err := x.GetPrompt(ctx, &mcp.GetPromptParams{Name: p.Name, Arguments: arguments})
+		if err != nil {
+			return sdk.ToolResult{}, err
+		}
+		out := &content{e: e, server: s}
+		for _, m := range r.Messages {
+			out.add(ctx, m.Content)
+		}
+		return said(out.text.String())
+	})
+}

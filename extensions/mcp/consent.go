@@ -1,0 +1,293 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/mcpfile"
+	"github.com/switchboard-run/switchboard/sdk"
+)
+
+// topicAnswered is where the owner's answers arrive.
+const topicAnswered = ID + ".answered"
+
+// askLife is how long a question stays open.
+const askLife = 30 * 24 * time.Hour
+
+// Answers of the owner.
+const (
+	answerAllow  = "Allow"
+	answerRefuse = "Refuse"
+)
+
+// decide asks the owner about a server or about its changed tools, if that is needed, and
+// starts an allowed one whose tools are not known.
+func (e *extension) decide(ctx context.Context, s *server) error {
+	r := e.book.get(s.ID)
+	switch state := s.state(); {
+	case state == refused:
+		return nil
+	case state == "":
+		return e.ask(ctx, s, "server "+s.hash, s.question())
+	case r.Listed != s.hash:
+		s.mu.Lock()
+		stuck := s.failed || s.starting != nil || s.session != nil
+		s.mu.Unlock()
+		if !stuck {
+			go s.look()
+		}
+		return nil
+	}
+	if changed := changedTools(r); len(changed) > 0 {
+		if e.allowsAll(s) {
+			return e.allowTools(s, changed, "config.yaml")
+		}
+		return e.ask(ctx, s, "tools "+sumOf(changed), s.questionAbout(changed))
+	}
+	return nil
+}
+
+// allowsAll reports whether the owner allowed the server in config.yaml: no one may be
+// there to answer.
+func (e *extension) allowsAll(s *server) bool {
+	return slices.ContainsFunc(e.setup.Allow, func(name string) bool { return mcpfile.ID(name) == s.ID })
+}
+
+// look starts a server so that its tools are known.
+func (s *server) look() {
+	ctx, cancel := context.WithTimeout(s.e.background, installTimeout+startTimeout)
+	defer cancel()
+	_, release, err := s.use(ctx)
+	if err != nil {
+		s.e.wake() // again, unless it failed too often
+		return
+	}
+	release()
+}
+
+// changedTools are those that the owner neither allowed nor refused as they are now.
+func changedTools(r record) (all []toolInfo) {
+	for _, t := range r.Tools {
+		if t.Broken == "" && t.Allowed != t.sum() && t.Refused != t.sum() {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+func sumOf(all []toolInfo) string {
+	var sums []string
+	for _, t := range all {
+		sums = append(sums, t.sum()[:16])
+	}
+	return strings.Join(sums, " ")
+}
+
+// ask asks the owner once. The question is noted before it is published with a dedupe key,
+// so a crash between the two neither loses it nor asks twice.
+func (e *extension) ask(ctx context.Context, s *server, about, text string) error {
+	ref := s.ID + " " + about
+	if e.book.get(s.ID).Asked == ref {
+		return nil
+	}
+	at := time.Now().UnixNano()
+	_, err := e.k.Commit(ctx, sdk.Publish(contract.TopicUserAsk, contract.UserAsk{
+		Text: text, Kind: contract.AskChoose, Options: []string{answerAllow, answerRefuse},
+		ExpiresSeconds: int64(askLife / time.Second), Topic: topicAnswered, Ref: ref,
+	}, sdk.Dedupe(fmt.Sprintf("%s %d", ref, at/int64(askLife)))))
+	if err != nil {
+		return fmt.Errorf("ask for consent to the MCP server %s: %w", s.Name, err)
+	}
+	return e.book.change(s.ID, func(r *record) { r.Asked = ref })
+}
+
+// question describes what a server may do.
+func (s *server) question() string {
+	lines := []string{fmt.Sprintf("mcp.json has a new or changed MCP server, %s.", s.Name), ""}
+	if s.Transport == mcpfile.Stdio {
+		lines = append(lines, "It runs this program: "+cut(strings.Join(append([]string{s.Command}, s.Args...), " "), 500))
+	} else {
+		lines = append(lines, "It is at "+cut(s.URL, 300))
+	}
+	lines = append(lines, "It can:")
+	lines = append(lines, s.permissions()...)
+	lines = append(lines, "- give tools to the assistant; those that aren't known to only read ask you before each use", "",
+		"Allow it?")
+	return strings.Join(lines, "\n")
+}
+
+// permissions lists what the server may use, in plain words.
+func (s *server) permissions() (lines []string) {
+	add := func(format string, args ...any) { lines = append(lines, "- "+fmt.Sprintf(format, args...)) }
+	if s.Transport != mcpfile.Stdio {
+		if names := slices.Sorted(maps.Keys(s.Headers)); len(names) > 0 {
+			add("get these headers with each request: %s", strings.Join(names, ", "))
+		}
+		add("see what the assistant sends to its tools")
+		return lines
+	}
+	for _, f := range s.Files {
+		if f.Write {
+			add("read and change %s", f.Path)
+		} else {
+			add("read %s", f.Path)
+		}
+	}
+	switch {
+	case s.AnyNetwork():
+		add("connect to any host")
+	case len(s.Network) > 0:
+		add("connect to %s (the ports are enforced, the names are not)", strings.Join(s.Network, ", "))
+	}
+	if names := slices.Sorted(maps.Keys(s.Env)); len(names) > 0 {
+		add("get these variables: %s", strings.Join(names, ", "))
+	}
+	if s.Policy == nil {
+		add("use all your files: there is no sandbox")
+	}
+	return lines
+}
+
+// maxShown is how many changed tools a question shows.
+const maxShown = 8
+
+// questionAbout describes tools that are new or have changed.
+func (s *server) questionAbout(changed []toolInfo) string {
+	lines := []string{fmt.Sprintf("The MCP server %s has changed its tools. They are withheld until you allow them.", s.Name)}
+	for i, t := range changed {
+		if i == maxShown {
+			lines = append(lines, "", fmt.Sprintf("and %d more: /mcp tools %s", len(changed)-maxShown, s.ID))
+			break
+		}
+		is := describeChange(t)
+		switch {
+		case t.Allowed == "":
+			lines = append(lines, "", fmt.Sprintf("New: %s", t.Name), "> "+is)
+		case is == t.Was:
+			lines = append(lines, "", fmt.Sprintf("Changed: %s takes other arguments.", t.Name), "> "+is)
+		default:
+			lines = append(lines, "", fmt.Sprintf("Changed: %s", t.Name), "> before: "+t.Was, "> now: "+is)
+		}
+	}
+	return strings.Join(append(lines, "", "Allow them?"), "\n")
+}
+
+// handle takes the owner's answers.
+func (e *extension) handle(_ context.Context, ev sdk.Event) (sdk.Effects, error) {
+	var a contract.UserAnswer
+	if err := ev.Decode(&a); err != nil {
+		return nil, sdk.Drop(err.Error())
+	}
+	id, about, _ := strings.Cut(a.Ref, " ")
+	s := e.server(id)
+	if s == nil || e.book.get(s.ID).Asked != a.Ref {
+		return nil, nil // it was removed or changed meanwhile
+	}
+	if a.Outcome != contract.AskAnswered {
+		return nil, nil // asked again after the next change, or decided on the command line
+	}
+	kind, what, _ := strings.Cut(about, " ")
+	allow := a.Answer == answerAllow
+	if kind == "tools" {
+		changed := changedTools(e.book.get(s.ID))
+		if sumOf(changed) != what {
+			return nil, nil
+		}
+		if allow {
+			return nil, e.allowTools(s, changed, a.By)
+		}
+		return nil, e.refuseTools(s, changed)
+	}
+	if what != s.hash {
+		return nil, nil
+	}
+	return nil, e.setDecision(s, allow, a.By)
+}
+
+// setDecision stores the owner's decision about a server.
+func (e *extension) setDecision(s *server, allow bool, by string) error {
+	err := e.book.change(s.ID, func(r *record) {
+		r.Hash, r.By, r.Asked, r.Decision = s.hash, by, "", refused
+		if allow {
+			r.Decision = allowed
+		}
+	})
+	if err != nil {
+		return err
+	}
+	e.log.Info("the owner decided about an MCP server", "server", s.ID, "allowed", allow, "by", by)
+	s.restart()
+	e.wake()
+	return nil
+}
+
+func (e *extension) allowTools(s *server, changed []toolInfo, by string) error {
+	e.log.Info("the owner allowed changed tools of an MCP server", "server", s.ID, "tools", len(changed), "by", by)
+	return e.changeTools(s, changed, func(t *toolInfo) { t.Allowed, t.Was = t.sum(), describeChange(*t) })
+}
+
+func (e *extension) refuseTools(s *server, changed []toolInfo) error {
+	return e.changeTools(s, changed, func(t *toolInfo) { t.Refused = t.sum() })
+}
+
+func (e *extension) changeTools(s *server, changed []toolInfo, change func(*toolInfo)) error {
+	err := e.book.change(s.ID, func(r *record) {
+		r.Asked = ""
+		for i := range r.Tools {
+			sum := r.Tools[i].sum()
+			if slices.ContainsFunc(changed, func(t toolInfo) bool { return t.sum() == sum }) {
+				change(&r.Tools[i])
+			}
+		}
+	})
+	e.wake()
+	return err
+}
+
+// named is the argument of the tools that decide about a server.
+type named struct {
+	Server string `json:"server"`
+}
+
+var namedSchema = json.RawMessage(`{"type":"object","additionalProperties":false,"required":["server"],` +
+	`"properties":{"server":{"type":"string"}}}`)
+
+// decideByTool allows or refuses a server for the command line.
+func (e *extension) decideByTool(c sdk.ToolCall, allow bool) (sdk.ToolResult, error) {
+	if c.Agent != "" || c.Session != "" {
+		return sdk.ToolResult{}, errors.New("only the owner decides about MCP servers, on the command line or by a button")
+	}
+	var args named
+	if err := c.Decode(&args); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	s := e.server(args.Server)
+	if s == nil {
+		return sdk.ToolResult{}, e.unknown(args.Server)
+	}
+	if err := e.setDecision(s, allow, "command line"); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	if !allow {
+		return sdk.JSON(map[string]string{"text": fmt.Sprintf("%s is refused: it doesn't run.", s.Name)})
+	}
+	if err := e.allowTools(s, changedTools(e.book.get(s.ID)), "command line"); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	return sdk.JSON(map[string]string{"text": fmt.Sprintf("%s is allowed.", s.Name)})
+}
+
+func (e *extension) unknown(name string) error {
+	var names []string
+	for _, s := range e.all() {
+		names = append(names, s.ID)
+	}
+	return fmt.Errorf("there is no MCP server %q in mcp.json: there is %s", name, strings.Join(names, ", "))
+}
