@@ -71,6 +71,11 @@ func ParseReference(text string) (a Attachment, err error) {
 	return Attachment{Kind: cmp.Or(m[1], KindDocument), Blob: m[2], Name: strings.TrimSpace(m[3])}, nil
 }
 
+// InSession returns the name by which the kernel finds the file of a reference among those
+// of the caller's session alone: never all digits, by which it would also find what the
+// extension keeps for other people.
+func (a Attachment) InSession() string { return a.Blob[:min(len(a.Blob), 2*sha256.Size-1)] }
+
 // BlobsOf returns the blobs of attachments, each once, in their order.
 func BlobsOf(all []Attachment) (hashes []string) {
 	seen := map[string]bool{}

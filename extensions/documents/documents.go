@@ -76,7 +76,7 @@ func parse(c sdk.ToolCall) (a arguments, err error) {
 	if err != nil {
 		return a, fmt.Errorf("%q is no reference: write the digits of the file, such as 3f2a9c", a.Reference)
 	}
-	a.Reference = file.Blob
+	a.Reference = file.InSession()
 	return a, nil
 }
 

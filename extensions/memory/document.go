@@ -81,7 +81,7 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 			return sdk.ToolResult{}, notImported(markdown.Problems{{Line: e.Line, Text: err.Error()}})
 		}
 	}
-	missing, err := m.findFiles(ctx, entries)
+	missing, err := m.findFiles(ctx, c, entries)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
@@ -126,11 +126,11 @@ func (m *memory) importAll(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 
 // findFiles completes the files that the entries name, and leaves out those that memory has
 // not: it returns how many.
-func (m *memory) findFiles(ctx context.Context, entries []markdown.Entry) (missing int, err error) {
+func (m *memory) findFiles(ctx context.Context, c sdk.ToolCall, entries []markdown.Entry) (missing int, err error) {
 	for i := range entries {
 		var found []contract.Attachment
 		for _, a := range entries[i].Attachments {
-			b, err := m.k.FindBlob(ctx, a.Blob)
+			b, err := m.k.FindBlob(ctx, nameFor(c, a))
 			switch {
 			case errors.Is(err, contract.ErrNotFound):
 				missing++

@@ -9,14 +9,15 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// files returns the files that references name: of the conversation, or of memories.
-func (m *memory) files(ctx context.Context, references []string) (all []contract.Attachment, err error) {
+// files returns the files of the conversation that references name; those of memories are
+// among them once they were shown there.
+func (m *memory) files(ctx context.Context, c sdk.ToolCall, references []string) (all []contract.Attachment, err error) {
 	for _, reference := range references {
 		a, err := contract.ParseReference(reference)
 		if err != nil {
 			return nil, err
 		}
-		b, err := m.k.FindBlob(ctx, a.Blob)
+		b, err := m.k.FindBlob(ctx, nameFor(c, a))
 		if err != nil {
 			return nil, err
 		}
@@ -26,6 +27,15 @@ func (m *memory) files(ctx context.Context, references []string) (all []contract
 		}
 	}
 	return all, nil
+}
+
+// nameFor returns the name by which a caller finds a file. Only the command line, which sees
+// everything, finds those that memory keeps.
+func nameFor(c sdk.ToolCall, a contract.Attachment) string {
+	if c.Agent == "" && c.Command == "" {
+		return a.Blob
+	}
+	return a.InSession()
 }
 
 // references are the files of a memory as they stand in a conversation.

@@ -61,6 +61,24 @@ func TestMemoryHasAFile(t *testing.T) {
 	b.remember(fields{"text": "the same one many times", "attachments": many})
 }
 
+// An agent attaches files of its session only: another person's that memory keeps are found
+// by no digits of their hashes.
+func TestNoFilesOfOthersByTheirHashes(t *testing.T) {
+	t.Parallel()
+	b, hash := withFile(t)
+	b.remember(fields{"text": "her diary", "attachments": []string{hash}})
+	for _, digits := range []string{hash, hash[:63], hash[:6]} {
+		f := fields{"text": "mine", "attachments": []string{"[image " + digits + ": x.jpg]"}}
+		if r, err := b.TryCall(t.Context(), "remember", f, by(boris), as("chat", "personal")); err != nil || !r.GetIsError() {
+			t.Errorf("with %d digits: %s, %v", len(digits), r.GetContent(), err)
+		}
+	}
+	b.MustCall("import_memories", fields{"text": "- mine\n  - file: [image " + hash + ": x.jpg]"}, by(boris), as("chat", "personal"))
+	if all := b.MustCall("list_memories", fields{}, by(boris)); strings.Contains(all, "x.jpg") {
+		t.Errorf("boris has %s", all)
+	}
+}
+
 // A call of an agent brings the file into its session; a person gets the names.
 func TestRecallBringsTheFile(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,7 @@ func (m *memory) remember(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, 
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	if a.files, err = m.files(ctx, a.Attachments); err != nil {
+	if a.files, err = m.files(ctx, c, a.Attachments); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	out := remembered{Notes: notes}

@@ -58,7 +58,7 @@ func (s *scheduler) files(
 		if err != nil {
 			return nil, err
 		}
-		b, err := s.k.FindBlob(ctx, a.Blob)
+		b, err := s.k.FindBlob(ctx, a.InSession())
 		if err != nil {
 			return nil, err
 		}

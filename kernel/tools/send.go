@@ -160,7 +160,7 @@ func (r *running) files(ctx context.Context, references []string) (all []contrac
 			if err != nil {
 				return fmt.Errorf("%w: %w", contract.ErrInvalid, err)
 			}
-			b, err := bus.FindBlob(j, &bus.Actor{ID: r.lease.Agent}, r.lease, a.Blob)
+			b, err := bus.FindBlob(j, &bus.Actor{ID: r.lease.Agent}, r.lease, a.InSession())
 			if err != nil {
 				return err
 			}

@@ -150,7 +150,7 @@ func shownAgain(c *busv1.Call) string {
 		return ""
 	}
 	a, _ := contract.ParseReference(args.Reference)
-	return a.Blob
+	return a.InSession()
 }
 
 // showAgain adds a message with the images that the calls of an answer asked to see: the

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -64,6 +65,7 @@ type club struct {
 	groups int64
 	memory string // id of the secret
 	task   string
+	photo  string // hash of a file that memory keeps for her
 }
 
 func newClub(t *testing.T) *club {
@@ -96,6 +98,15 @@ extensions: {sessions: {}}
 		if got := c.told(anna, n+1).Text; strings.Contains(got, "error") {
 			t.Fatal(got)
 		}
+	}
+	data := photo(t, 40, 20)
+	c.photo = fmt.Sprintf("%x", sha256.Sum256(data))
+	c.telegram.Inject(telegramtest.Incoming{
+		From: telegramtest.User{ID: anna}, Media: "photo", File: &telegramtest.File{Data: data},
+		Text: "call memory__remember {\"text\": \"The portrait\", \"attachments\": [\"" + c.photo[:6] + "\"]}",
+	})
+	if got := c.told(anna, 8).Text; !strings.Contains(got, `"status":"remembered"`) {
+		t.Fatal(got)
 	}
 	c.telegram.Say(anna, orderTo("links__send_agent_message", map[string]any{
 		"target": "helper", "message": orderTo("memory__list_memories", struct{}{}),
@@ -260,6 +271,18 @@ func (c *club) keepsPrivate(role string) {
 		{"a job in the background", []string{ids("scheduler__schedule_once", map[string]any{
 			"message": "background " + memories, "delay_seconds": 1, "topic": "system.agent.background",
 		})}, 1, "scheduled"},
+		{"a file in memory", []string{ids("memory__remember", map[string]any{
+			"text": "mine", "attachments": []string{c.photo},
+		})}, 1, "there is no file"},
+		{"a file in a document", []string{ids("memory__import_memories", map[string]any{
+			"text": "- mine\n  - file: [image " + c.photo + ": x.jpg]",
+		})}, 1, "1 files were left out"},
+		{"a file in a reminder", []string{ids("scheduler__schedule_once", map[string]any{
+			"message": "mine", "delay_seconds": 86400, "attachments": []string{c.photo},
+		})}, 1, "there is no file"},
+		{"a file that is sent", []string{ids("core__send_to_channel", map[string]any{
+			"channel_id": "telegram_channel", "text": "mine", "attachments": []string{c.photo},
+		})}, 1, "there is no file"},
 		{"/memories", []string{"/memories"}, 1, "I don't remember anything yet"},
 		{"/memories about", []string{"/memories safe"}, 1, "No memories found"},
 		{"/forget", []string{"/forget " + c.memory}, 1, "there is no memory"},
@@ -271,7 +294,9 @@ func (c *club) keepsPrivate(role string) {
 		{"/agent", []string{"/agent"}, 1, "keeper"},
 	} {
 		if role != "" { // what was tried before is Boris' own
-			if got := c.isTold(tt.texts...); got == "" || strings.Contains(got, secret) {
+			got := c.isTold(tt.texts...)
+			kept := role == "guest" || !strings.HasPrefix(tt.name, "a file") || strings.Contains(got, tt.want)
+			if got == "" || strings.Contains(got, secret) || !kept {
 				t.Errorf("%s: a %s reads %q", tt.name, role, got)
 			}
 			continue
