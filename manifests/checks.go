@@ -231,7 +231,7 @@ func checkHost(s string) *strictyaml.Fault {
 		host = before
 	}
 	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	if err == nil || s == "*" || hostName.MatchString(host) && len(host) < 254 {
+	if err == nil || host == "*" || hostName.MatchString(host) && len(host) < 254 {
 		return nil
 	}
 	return hostFault(s)

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"math"
 	"net"
 	"net/url"
 	"slices"
@@ -18,23 +19,45 @@ const anyHost = "*"
 const defaultPort = 443
 
 // Destinations returns the ports of permissions.network, with references resolved: the
-// values of $config.<key> and $env.<NAME> are addresses, such as URLs, or missing. With
-// anyPort every port is allowed.
+// values of $config.<key> and $env.<NAME> are addresses, such as URLs, or missing; those of
+// $config.<key> may be ports, too, and lists. With anyPort every port is allowed.
 func (m *Manifest) Destinations(config map[string]any, env func(string) (string, bool)) (ports []uint16, anyPort bool) {
 	for _, d := range m.Permissions.Network {
+		values := []any{d}
 		if name, ok := strings.CutPrefix(d, variable); ok {
 			d, _ = env(name)
+			values[0] = d
 		} else if path, ok := parseReference(d); ok {
-			d, _ = lookup(config, path).(string)
+			switch value := lookup(config, path).(type) {
+			case []any:
+				values = value
+			default:
+				values[0] = value
+			}
 		}
-		if d == anyHost {
-			return nil, true
-		}
-		if port := PortOf(d); port != 0 && !slices.Contains(ports, port) {
-			ports = append(ports, port)
+		for _, value := range values {
+			if value == anyHost {
+				return nil, true
+			}
+			if port := portOf(value); port != 0 && !slices.Contains(ports, port) {
+				ports = append(ports, port)
+			}
 		}
 	}
 	return ports, false
+}
+
+// portOf returns the port of an address, or of a number in the configuration.
+func portOf(value any) uint16 {
+	switch value := value.(type) {
+	case string:
+		return PortOf(value)
+	case int:
+		if value > 0 && value <= math.MaxUint16 {
+			return uint16(value)
+		}
+	}
+	return 0
 }
 
 // PortOf returns the port of a URL or host:port, by default that of HTTPS. It is 0 if the

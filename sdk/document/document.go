@@ -40,9 +40,14 @@ var ErrPicture = errors.New("it is a picture")
 
 // Reader extracts texts. The zero value does it in this process.
 type Reader struct {
-	// Command is a program that calls Serve, with its arguments.
+	// Command is a program that calls Serve or ServeExtract, with its arguments.
 	Command []string
+	// Extract is used in this process; nil: Text. A program has its own.
+	Extract Extract
 }
+
+// Extract returns the text of a file.
+type Extract func(file []byte) (text string, err error)
 
 // extracting holds a token while a text is extracted.
 var extracting = make(chan struct{}, 1)
@@ -61,7 +66,10 @@ func (r Reader) Read(ctx context.Context, fetch func(io.Writer) error) (string, 
 		if err := fetch(&limited{to: &file, left: MaxFile}); err != nil {
 			return "", err
 		}
-		return Text(file.Bytes())
+		if r.Extract == nil {
+			return Text(file.Bytes())
+		}
+		return r.Extract.bounded(file.Bytes())
 	}
 	inner, cancel := context.WithTimeout(ctx, fetchTimeout+Timeout)
 	defer cancel()
@@ -121,11 +129,16 @@ const (
 // Serve extracts the text of the file in in, as a process of its own, and returns its exit
 // code.
 func Serve(in io.Reader, out, reason io.Writer) int {
+	return ServeExtract(in, out, reason, extractText)
+}
+
+// ServeExtract is Serve for another way to extract a text.
+func ServeExtract(in io.Reader, out, reason io.Writer, extract Extract) int {
 	limit()
 	file, err := io.ReadAll(io.LimitReader(in, MaxFile+1))
 	if err == nil {
 		var text string
-		if text, err = Text(file); err == nil {
+		if text, err = extract.bounded(file); err == nil {
 			_, err = io.WriteString(out, text)
 		}
 	}
@@ -140,7 +153,10 @@ func Serve(in io.Reader, out, reason io.Writer) int {
 }
 
 // Text returns the text of a file, at most MaxText bytes of it.
-func Text(file []byte) (text string, err error) {
+func Text(file []byte) (string, error) { return Extract(extractText).bounded(file) }
+
+// bounded returns at most MaxText bytes of text. What makes a library panic is damaged.
+func (e Extract) bounded(file []byte) (text string, err error) {
 	defer func() {
 		if p := recover(); p != nil { // a library's
 			text, err = "", errors.New("its file is damaged")
@@ -152,6 +168,11 @@ func Text(file []byte) (text string, err error) {
 			err = errors.New("there is no text in it")
 		}
 	}()
+	return e(file)
+}
+
+// extractText extracts by what the bytes are.
+func extractText(file []byte) (string, error) {
 	kind := mimetype.Detect(file)
 	name, _, _ := strings.Cut(kind.String(), ";")
 	switch {
