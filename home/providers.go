@@ -72,7 +72,7 @@ func (f *files) hasSecrets(id string) bool {
 			if _, set := f.live.Secrets().Lookup(s.Name); s.Required && !set {
 				return false
 			}
-			has = true
+			has = has || s.Required
 		}
 	}
 	return has

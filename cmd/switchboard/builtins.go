@@ -27,6 +27,8 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/tasks"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel"
 	"github.com/switchboard-run/switchboard/extensions/usage"
+	"github.com/switchboard-run/switchboard/extensions/web"
+	"github.com/switchboard-run/switchboard/extensions/web/page"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/document"
 )
@@ -37,14 +39,23 @@ const extensionCommand = "extension"
 // documentCommand makes the binary extract the text of a document.
 const documentCommand = "extension-document"
 
-// documentReader extracts texts in a process of their own. Without the path of this
-// program it is done in the process that asks.
-var documentReader = func() (r document.Reader) {
-	if program, err := os.Executable(); err == nil {
-		r.Command = []string{program, documentCommand}
+// pageCommand makes the binary extract the text of a web page.
+const pageCommand = "extension-page"
+
+// documentReader and pageReader extract texts in a process of their own. Without the path of
+// this program it is done in the process that asks.
+var (
+	documentReader = document.Reader{Command: thisProgram(documentCommand)}
+	pageReader     = page.Reader{Command: thisProgram(pageCommand)}
+)
+
+func thisProgram(command string) []string {
+	program, err := os.Executable()
+	if err != nil {
+		return nil
 	}
-	return r
-}()
+	return []string{program, command}
+}
 
 // confineCommand makes the binary enter a sandbox and execute the rest of its arguments,
 // an extension of a third party.
@@ -78,6 +89,7 @@ var builtins = map[string]func(id string) sdk.Extension{
 	"usage":            func(string) sdk.Extension { return usage.New() },
 	"slack_channel":    func(string) sdk.Extension { return slackchannel.New() },
 	"telegram_channel": func(string) sdk.Extension { return telegramchannel.New() },
+	"web":              func(string) sdk.Extension { return web.New(version, pageReader) },
 }
 
 // serveBuiltins serves the members of one process, each <builtin>:<id>.

@@ -92,7 +92,7 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, runnin
 		switch {
 		case e.Disabled != nil && e.Disabled.Cause == manifests.SwitchedOff:
 			switch {
-			case e.Manifest.Optional && len(e.Manifest.Secrets) > 0:
+			case e.Manifest.Optional && needsSecret(e.Manifest):
 				d.add("Extensions", levelNote, "", "%s is optional; set %s to use it", e.ID, e.Manifest.Secrets[0].Name)
 			case e.Manifest.Optional:
 				d.add("Extensions", levelNote, "", "%s is optional; enable it in config.yaml: extensions: {%s: {}}", e.ID, e.ID)
@@ -128,6 +128,10 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, runnin
 		}
 	}
 	d.add("Extensions", levelOK, "", "%s can start", count(good, "extension"))
+}
+
+func needsSecret(m *manifests.Manifest) bool {
+	return slices.ContainsFunc(m.Secrets, func(s manifests.Secret) bool { return s.Required })
 }
 
 // prompts finds system prompts that contain the time.

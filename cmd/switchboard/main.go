@@ -20,6 +20,7 @@ import (
 
 	_ "github.com/switchboard-run/switchboard/cmd/switchboard/slack" // before anything else is prepared
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/extensions/web/page"
 	"github.com/switchboard-run/switchboard/sdk/document"
 )
 
@@ -31,6 +32,8 @@ func main() {
 			return
 		case os.Args[1] == documentCommand:
 			os.Exit(document.Serve(os.Stdin, os.Stdout, os.Stderr))
+		case os.Args[1] == pageCommand:
+			os.Exit(page.Serve(os.Stdin, os.Stdout, os.Stderr))
 		case os.Args[1] == confineCommand:
 			runConfined(os.Args[2:])
 			return

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/extensions/web"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/internal/filewatch"
 	"github.com/switchboard-run/switchboard/sdk/admin"
@@ -160,6 +161,9 @@ func (s *setup) run(ctx context.Context) error {
 		if err := step(ctx); err != nil {
 			return err
 		}
+	}
+	if s.ask != nil && !s.settings.EnabledExtension(web.ID, true) {
+		s.p.faint("Searching the web is off; docs/web.md says how to allow it.")
 	}
 	s.p.line("")
 	if len(s.saved) == 0 {

@@ -68,7 +68,7 @@ func All() []*extensionv1.Tool {
 		},
 		{
 			Name: "use_tool", ReadOnly: true,
-			Description: "Call a tool that find_tools returned.",
+			Description: "Call a tool from find_tools.",
 			Schema: []byte(`{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"}},` +
 				`"required":["name"],"additionalProperties":false}`),
 		},
