@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 func TestAllowedEnv(t *testing.T) {
@@ -20,6 +22,31 @@ func TestAllowedEnv(t *testing.T) {
 	lookup := func(name string) (string, bool) { return "1", name == "LISTED" }
 	if got := allowedEnv(environ, lookup, "LISTED", "UNSET", "SET=a=b"); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// TestStampsOfOtherFiles checks that a script, and each installation, start an extension
+// again.
+func TestStampsOfOtherFiles(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "jotter")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	m, err := manifests.Parse(filepath.Join(dir, manifests.FileName),
+		[]byte("api: 1\nid: jotter\nname: J\nversion: 1.0.0\nrun: {command: python3, args: [main.py, ../x, -v]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{stamps(m): true}
+	for i, name := range []string{"main.py", manifests.RecordName, "main.py", "other.py"} {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, is := stamps(m), name != "other.py"; seen[got] == is {
+			t.Errorf("%s changes the stamps: %v, want %v", name, !is, is)
+		}
+		seen[stamps(m)] = true
 	}
 }
 

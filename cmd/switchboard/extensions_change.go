@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -106,11 +108,16 @@ func (x *installation) remove(id string, data bool) error {
 	if err != nil {
 		return err
 	}
-	if err := x.installer.Remove(x.c.Context(), id); err != nil {
+	before := x.row(x.c.Context(), id)
+	discard, err := x.installer.Remove(x.c.Context(), id)
+	if err != nil {
 		return err
 	}
-	if x.kernel != nil {
-		x.wait(id, func(e *adminv1.Extension) bool { return e == nil })
+	if before != nil {
+		x.wait(id, func(e *adminv1.Extension) bool { return e == nil && !alive(before) })
+	}
+	if err := discard(); err != nil {
+		return err
 	}
 	x.p.line("%s is removed.", id)
 	if data {
@@ -118,6 +125,11 @@ func (x *installation) remove(id string, data bool) error {
 	}
 	x.p.faint("Its data stays in " + x.installer.DataDir(id) + ".")
 	return nil
+}
+
+// alive reports whether the process of an extension, alone in it, still runs.
+func alive(e *adminv1.Extension) bool {
+	return e.Pid > 0 && !e.Builtin && !slices.Contains(e.Kinds, "agent") && syscall.Kill(int(e.Pid), 0) == nil
 }
 
 // known is an extension by the files of the home.

@@ -53,8 +53,8 @@ func fill(t *testing.T, home *config.Home, said string) {
 	}
 	for name, content := range map[string]string{
 		"config.yaml": "# " + said, "secrets.env": "TOKEN=" + said, "extensions/shop/manifest.yaml": said,
-		"extensions/shop/shop": said,
-		"data/shop/deep/file":  said, "logs/kernel.log": said, "control.token": said,
+		"extensions/shop/shop": said, "extensions/.staging-1/new/shop": said,
+		"data/shop/deep/file": said, "logs/kernel.log": said, "control.token": said,
 	} {
 		path := filepath.Join(home.Path(), name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o700)); err != nil { //nolint:gosec // one of them is a program

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/install"
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
@@ -117,7 +118,7 @@ func (i *Info) collect(files []archiveFile, home, part, making string) ([]archiv
 			return nil
 		case err != nil || relErr != nil:
 			return errors.Join(err, relErr)
-		case path == making:
+		case path == making, part == partExtensions && entry.IsDir() && install.Unfinished(entry.Name()):
 			return fs.SkipDir
 		case entry.IsDir():
 			files = append(files, archiveFile{name: name + "/", path: path})

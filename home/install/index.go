@@ -94,7 +94,7 @@ func (i *Installer) find(ctx context.Context, dir string, from Source) (Entry, e
 		if err != nil {
 			return Entry{}, err
 		}
-		if strings.HasSuffix(u.Path, "/") || u.Path == "" {
+		if !strings.HasSuffix(u.Path, ".yaml") && !strings.HasSuffix(u.Path, ".yml") { // a directory
 			u = u.JoinPath(indexFile)
 		}
 		base, file = u, filepath.Join(dir, indexFile)

@@ -151,6 +151,10 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// Unfinished reports whether a name in the directory of extensions is that of an
+// installation that has not finished, or of what it has replaced.
+func Unfinished(name string) bool { return strings.HasPrefix(name, stagingPrefix) }
+
 // unlock ends the lock also for processes that were just forked and have its descriptor.
 func unlock(lock *os.File) error {
 	return errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_UN), lock.Close())

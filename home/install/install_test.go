@@ -510,11 +510,10 @@ func TestRemove(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	i := open(t, h)
-	if err := i.Remove(t.Context(), "jotter"); !errors.Is(err, ErrNotInstalled) {
-		t.Errorf("error %v", err)
-	}
-	if err := i.Remove(t.Context(), "../data"); !errors.Is(err, ErrNotInstalled) {
-		t.Errorf("error %v", err)
+	for _, id := range []string{"jotter", "../data"} {
+		if _, err := i.Remove(t.Context(), id); !errors.Is(err, ErrNotInstalled) {
+			t.Errorf("error %v", err)
+		}
 	}
 	if _, err := put(t, i, extension("jotter", "1.0.0").dir(t), ""); err != nil {
 		t.Fatal(err)
@@ -529,7 +528,14 @@ func TestRemove(t *testing.T) {
 	if err := os.Chmod(filepath.Join(data, "closed"), 0o500); err != nil { //nolint:gosec // a directory
 		t.Fatal(err)
 	}
-	if err := i.Remove(t.Context(), "jotter"); err != nil {
+	discard, err := i.Remove(t.Context(), "jotter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(t.Context(), h, "jotter"); !errors.Is(err, ErrNotInstalled) {
+		t.Errorf("before its files are gone: %v", err)
+	}
+	if err := discard(); err != nil {
 		t.Fatal(err)
 	}
 	nothingLeft(t, h)

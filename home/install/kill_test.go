@@ -41,7 +41,7 @@ func TestInstallInAProcess(t *testing.T) {
 		}
 	})
 	if os.Getenv(killFromEnv) == "" {
-		_ = i.Remove(t.Context(), "jotter")
+		_, _ = i.Remove(t.Context(), "jotter")
 		return
 	}
 	if _, err := put(t, i, os.Getenv(killFromEnv), ""); err != nil {

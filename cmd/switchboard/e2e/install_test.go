@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,6 +105,45 @@ func TestUpdateUnderTrafficLosesNothing(t *testing.T) {
 	}
 	left, err := os.ReadDir(w.file("extensions"))
 	if err != nil || len(left) != 2 {
+		t.Errorf("the directory of extensions has %v, %v", left, err)
+	}
+}
+
+// TestInterruptedInstallLeavesNothing interrupts an installation while a server hangs, and
+// lets another one give the server up.
+func TestInterruptedInstallLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	asked, hang := make(chan struct{}, 2), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-hang
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(hang) })
+	cmd := w.command("extensions", "install", server.URL+"/jotter.tar.gz")
+	var out buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	_, complaints, code := w.cli("extensions", "install", server.URL+"/jotter.tar.gz")
+	if contains(t, "a second installation", complaints, "another installation is running on this home"); code != 1 {
+		t.Errorf("exit status %d", code)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the interrupted installation succeeded")
+	}
+	contains(t, "the output", out.String(), "Interrupted: nothing was changed.")
+	_, complaints, code = w.cli("extensions", "install", server.URL+"/jotter.tar.gz", "--timeout", "100ms")
+	if contains(t, "the error", complaints, "not finished after 100ms"); code != 1 {
+		t.Errorf("exit status %d", code)
+	}
+	if left, err := os.ReadDir(w.file("extensions")); err != nil || len(left) != 0 {
 		t.Errorf("the directory of extensions has %v, %v", left, err)
 	}
 }
