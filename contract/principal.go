@@ -18,6 +18,9 @@ type Principal struct {
 	Confined bool `json:"confined,omitempty"`
 	// Own: what is set up belongs to the person, not to the household.
 	Own bool `json:"own,omitempty"`
+	// Extension is the extension that calls for itself, by the effect call: it uses and
+	// changes what is the household's, and no person's own things. Empty: none.
+	Extension string `json:"extension,omitempty"`
 	// Accounts are those whose own things may be used and changed, too: the person's others.
 	// They are given with a call, and not stored: people link and unlink accounts.
 	Accounts []string `json:"-"`
@@ -46,14 +49,14 @@ const Owner = "owner"
 func (p Principal) SeesOwners() bool { return p.Sees(Principal{Person: Owner, Own: true}) }
 
 func (p Principal) isZero() bool {
-	return p.Person == "" && p.Group == "" && !p.Confined && !p.Own && len(p.Accounts) == 0
+	return p.Person == "" && p.Group == "" && !p.Confined && !p.Own && p.Extension == "" && len(p.Accounts) == 0
 }
 
 // Proto returns p as a message of the contract.
 func (p Principal) Proto() *extensionv1.Principal {
 	return &extensionv1.Principal{
-		Person: p.Person, Conversation: p.Conversation, Group: p.Group, Confined: p.Confined, Own: p.Own,
-		Accounts: p.Accounts,
+		Person: p.Person, Conversation: p.Conversation, Group: p.Group, Confined: p.Confined,
+		Own: p.Own, Extension: p.Extension, Accounts: p.Accounts,
 	}
 }
 
@@ -61,6 +64,6 @@ func (p Principal) Proto() *extensionv1.Principal {
 func PrincipalOf(p *extensionv1.Principal) Principal {
 	return Principal{
 		Person: p.GetPerson(), Conversation: p.GetConversation(), Group: p.GetGroup(), Confined: p.GetConfined(),
-		Own: p.GetOwn(), Accounts: p.GetAccounts(),
+		Own: p.GetOwn(), Extension: p.GetExtension(), Accounts: p.GetAccounts(),
 	}
 }

@@ -1,5 +1,7 @@
 package contract
 
+import "encoding/json"
+
 // The kernel's topics. Every other topic belongs to the extension whose id is
 // its first segment.
 const (
@@ -17,6 +19,8 @@ const (
 	TopicPersonRevoked     = "system.person.revoked"
 	TopicPersonChanged     = "system.person.changed"
 	TopicStopped           = "system.conversation.stopped"
+	TopicToolCall          = "tool.call."   // + id of the extension with the tool
+	TopicToolResult        = "tool.result." // + id of the extension that called it
 	TopicSchedulesDeclared = "schedules.declared"
 	TopicSessionIdle       = "session.idle." // + extension id
 	TopicModelUsage        = "model.usage"
@@ -299,6 +303,31 @@ const (
 	AskExpired   = "expired"
 	AskWithdrawn = "withdrawn"
 )
+
+// ToolCall is the payload of tool.call.<extension>: the event's source calls a tool of
+// that extension by the effect call.
+//
+//	{"id": "tea", "call": "c7", "tool": "scheduler/schedule_once",
+//	 "arguments": {"text": "Drink the tea", "in_seconds": 300}, "reply_to": "k3jx"}
+type ToolCall struct {
+	ID        string          `json:"id"`   // the caller's
+	Call      string          `json:"call"` // the kernel's
+	Tool      string          `json:"tool"` // <extension>/<tool>
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	ReplyTo   string          `json:"reply_to,omitempty"` // where the tool's own texts go; empty: the preferred channel
+}
+
+// ToolResult is the payload of tool.result.<extension>: how a call of that extension
+// ended. It is caused by the tool.call event.
+//
+//	{"id": "tea", "tool": "scheduler/schedule_once", "content": "{\"id\": \"r1\", \"status\": \"scheduled\"}"}
+type ToolResult struct {
+	ID      string `json:"id"`   // of the call, as the extension chose it
+	Tool    string `json:"tool"` // <extension>/<tool>
+	Content string `json:"content"`
+	// Error: the call failed or was refused, or its outcome is unknown; Content says why.
+	Error bool `json:"error,omitempty"`
+}
 
 // Command is the payload of command.<name>: a person used a slash command of an
 // extension. The answer goes to ReplyTo.

@@ -14,9 +14,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
+	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
 // Apply makes these the extensions and the settings in force. Extensions that did
@@ -52,6 +54,7 @@ func (k *Kernel) subscribe(p *plan) (err error) {
 	for id, s := range p.members {
 		wanted[id] = s.subscriptions()
 	}
+	wanted[coretool.Extension] = []bus.Subscription{tools.Subscription()}
 	for _, id := range slices.Sorted(maps.Keys(wanted)) {
 		if failed := k.bus.Subscribe(id, wanted[id]); failed != nil {
 			err = errors.Join(err, fmt.Errorf("store the subscriptions of %s: %w", id, failed))

@@ -33,6 +33,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -145,7 +146,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k.sessions = session.New(k.directory, k.tools)
 	k.router = router.New(k.directory, k.sessions, k.statusText)
 	k.bus, err = bus.New(ctx, bus.Options{
-		Store: k.store, Effects: k.sessions.Effects(), Hooks: k.router.Hooks(), Log: k.log.Named("bus"),
+		Store: k.store, Effects: slices.Concat(k.sessions.Effects(), tools.Effects()), Hooks: tools.Hooks(k.router.Hooks()), Log: k.log.Named("bus"),
 		Stuck: k.stuck, Fenced: k.fence, Events: first.KeepEvents, Dead: first.KeepDead,
 	})
 	if err != nil {
@@ -229,6 +230,7 @@ func (k *Kernel) Run(ctx context.Context) error {
 	}
 	k.planning.Unlock()
 	background.Go(func() { k.detourLoop(ctx) })
+	background.Go(func() { k.tools.Serve(ctx) })
 	if k.blobs != nil {
 		background.Go(func() { k.blobs.Run(ctx) })
 	}

@@ -65,7 +65,7 @@ type Permissions struct {
 	Publish   []string           // topic patterns
 	Subscribe []bus.Subscription // without times: 30 s to handle it, 4 attempts, 24 h
 	Effects   []string
-	Tools     []string // full names of read-only tools that it may call outside of turns
+	Tools     []string // patterns of tools that it may call for itself, outside of turns
 	Models    []string // that it may ask outside of turns
 	Presence  bool     // it may ask when a person was there last
 	Blobs     bool     // it may store and read files
@@ -159,6 +159,13 @@ func (s *Spec) subscriptions() []bus.Subscription {
 		subs = append(subs, bus.Subscription{
 			Pattern: contract.TopicAgentInput + s.ID, Ordered: true, MaxDeliver: turnDeliver,
 			AckWait: time.Duration(s.Agent.Spec.GetTurnTimeoutMs()) * time.Millisecond,
+		})
+	}
+	results := contract.TopicToolResult + s.ID
+	isResults := func(sub bus.Subscription) bool { return sub.Pattern == results }
+	if len(s.Permissions.Tools) > 0 && !slices.ContainsFunc(subs, isResults) {
+		subs = append(subs, bus.Subscription{
+			Pattern: results, AckWait: defaultAckWait, MaxDeliver: defaultMaxDeliver, MaxAge: defaultMaxAge,
 		})
 	}
 	if len(s.Provides.Commands) > 0 {

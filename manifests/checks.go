@@ -26,6 +26,7 @@ var reservedIDs = []string{"core", "kernel", "switchboard", "default", "hold", "
 var kernelOnly = []string{
 	"agent.input.*", "channel.send.*", "command.*", "system.delivery.dead", "system.extension.*",
 	"system.person.revoked", "system.person.changed", "system.conversation.stopped", "schedules.declared",
+	"tool.call.*", "tool.result.*",
 }
 
 const label = `[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?` // of a host name

@@ -126,7 +126,7 @@ type Permissions struct {
 	Network   []string       `yaml:"network" check:"host" unique:"-"`       // see Destinations
 	Listen    []int          `yaml:"listen" min:"1" max:"65535" unique:"-"` // TCP ports
 	Files     []File         `yaml:"files" unique:"path"`                   // besides its own
-	Tools     []string       `yaml:"tools" check:"tool" unique:"-"`         // read-only ones, to call outside of turns
+	Tools     []string       `yaml:"tools" check:"tool_pattern" unique:"-"` // to call for itself, outside of turns
 	Models    []string       `yaml:"models" check:"model" unique:"-"`       // to call outside of turns
 	Blobs     bool           `yaml:"blobs"`                                 // may store and read files of messages
 	Presence  bool           `yaml:"presence"`                              // may read when people were last active

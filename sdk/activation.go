@@ -26,7 +26,7 @@ type activation struct {
 	conn     *link
 	log      hclog.Logger
 
-	sendTopic, inputTopic string
+	sendTopic, inputTopic, resultTopic string
 
 	background context.Context // of Start
 	stop       context.CancelFunc
@@ -55,13 +55,14 @@ func (x *instance) activate(ctx context.Context, init *extensionv1.InitRequest, 
 	}
 	a := &activation{
 		instance: x, conn: conn, log: log,
-		kernel:     NewKernel(conn, init, log),
-		sendTopic:  contract.TopicChannelSend + init.GetId(),
-		inputTopic: contract.TopicAgentInput + init.GetId(),
-		idle:       make(chan struct{}),
-		streams:    make(map[*deliveries]struct{}),
-		ended:      make(chan struct{}),
-		ran:        make(chan struct{}),
+		kernel:      NewKernel(conn, init, log),
+		sendTopic:   contract.TopicChannelSend + init.GetId(),
+		inputTopic:  contract.TopicAgentInput + init.GetId(),
+		resultTopic: contract.TopicToolResult + init.GetId(),
+		idle:        make(chan struct{}),
+		streams:     make(map[*deliveries]struct{}),
+		ended:       make(chan struct{}),
+		ran:         make(chan struct{}),
 	}
 	a.kernel.describe = x.describeAgain
 	a.background, a.stop = context.WithCancel(context.Background())

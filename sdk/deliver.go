@@ -315,8 +315,12 @@ func (a *activation) dispatch(ctx context.Context, d Delivery) (Effects, error) 
 		return send(ctx, x.Channel, d)
 	case d.Topic == a.inputTopic && x.HandleAgent != nil:
 		return x.HandleAgent(ctx, d)
+	case d.Topic == a.resultTopic && x.Results != nil:
+		return a.result(ctx, d.Event)
 	case x.Handle != nil:
 		return x.Handle(ctx, d.Event)
+	case d.Topic == a.resultTopic:
+		return nil, nil
 	default:
 		return nil, Drop(fmt.Sprintf("extension %s has no handler for topic %s", a.kernel.ID(), d.Topic))
 	}

@@ -130,13 +130,15 @@ func Raw[T isEffect](kind T) Effect {
 		e.Kind = &busv1.Effect_Withdraw{Withdraw: k}
 	case *busv1.Receipt:
 		e.Kind = &busv1.Effect_Receipt{Receipt: k}
+	case *busv1.CallTool:
+		e.Kind = &busv1.Effect_Call{Call: k}
 	}
 	return Effect{pb: e}
 }
 
 type isEffect interface {
 	*busv1.SessionEnsure | *busv1.Input | *busv1.Append | *busv1.Steer |
-		*busv1.TurnCancel | *busv1.Withdraw | *busv1.Receipt
+		*busv1.TurnCancel | *busv1.Withdraw | *busv1.Receipt | *busv1.CallTool
 	proto.Message
 }
 

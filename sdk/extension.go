@@ -27,6 +27,8 @@ type Extension struct {
 	Models Models
 	// Handle handles the deliveries of the manifest's subscriptions.
 	Handle Handler
+	// Results handles the results of Call. Nil: they go to Handle, or nowhere without it.
+	Results func(ctx context.Context, r CallResult) (Effects, error)
 	// HandleAgent handles the inputs of an agent. Package sdk/agent provides it.
 	HandleAgent AgentHandler
 }

@@ -43,7 +43,7 @@ func (x *instance) describe(all []Tool) error {
 	tools := make(map[string]*Tool, len(all))
 	d := &extensionv1.Description{
 		Channel: ext.Channel != nil, Models: ext.Models != nil,
-		Events: ext.Channel != nil || ext.Handle != nil || ext.HandleAgent != nil,
+		Events: ext.Channel != nil || ext.Handle != nil || ext.Results != nil || ext.HandleAgent != nil,
 		Sdk:    Version,
 	}
 	_, d.Drafts = ext.Channel.(Drafter)

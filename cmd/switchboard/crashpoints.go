@@ -253,6 +253,11 @@ func (t *crashTx) PutCall(c *journal.Call) error {
 	return t.Tx.PutCall(c)
 }
 
+func (t *crashTx) DeleteCall(id int64) error {
+	t.add("no call")
+	return t.Tx.DeleteCall(id)
+}
+
 func (t *crashTx) PutConversation(v *journal.Conversation) error {
 	t.add("conversation")
 	return t.Tx.PutConversation(v)

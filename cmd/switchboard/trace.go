@@ -142,6 +142,8 @@ func (p *printer) title(n *admin.Node) string {
 		return fmt.Sprintf("turn %s of %s", n.ID, n.Name)
 	case n.Kind == admin.KindModel && len(n.Calls) > 0:
 		return fmt.Sprintf("model %s calls %s", n.Name, strings.Join(n.Calls, ", "))
+	case n.Kind == admin.KindTool && n.Source != "":
+		return fmt.Sprintf("%s %s calls %s", n.ID, p.paint(green, n.Source), n.Name)
 	case n.Kind == admin.KindModel, n.Kind == admin.KindTool:
 		return n.Kind + " " + n.Name
 	}

@@ -43,7 +43,7 @@ func condense(n *admin.Node, asked string) []*admin.Node {
 		n.Kind == admin.KindEvent && n.Source != "kernel" && quiet && n.Text == "" && n.State == "" && len(s.Children) == 0:
 		return nil
 	case n.Kind == admin.KindEvent && quiet && (n.Name == contract.TopicAgentOutput && n.State == contract.OutcomeOK ||
-		strings.HasPrefix(n.Name, contract.TopicSessionIdle)):
+		strings.HasPrefix(n.Name, contract.TopicSessionIdle) || strings.HasPrefix(n.Name, contract.TopicToolResult)):
 		return s.Children
 	}
 	return []*admin.Node{s}

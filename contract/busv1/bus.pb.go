@@ -473,7 +473,7 @@ type Effect_SessionIdle struct {
 }
 
 type Effect_Call struct {
-	Call *CallTool `protobuf:"bytes,12,opt,name=call,proto3,oneof"` // refused by this version
+	Call *CallTool `protobuf:"bytes,12,opt,name=call,proto3,oneof"`
 }
 
 func (*Effect_Publish) isEffect_Kind() {}
@@ -1781,14 +1781,17 @@ func (x *Receipt) GetThread() string {
 	return ""
 }
 
-// CallTool runs a tool for the committing extension. The result is published as
-// tool.result.<extension>.
+// CallTool calls a tool for the committing extension, whose manifest names it under
+// permissions.tools. The call is made once, after the commit and over crashes. The
+// result is published as tool.result.<extension>, caused by the event that the effect's
+// result names. A tool that needs approval waits for the owner. If the extension of the
+// tool doesn't run, the call waits for it for a day.
 type CallTool struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                          // chosen by the extension; repeating it repeats the same call
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                          // chosen by the extension, at most 1000 bytes; repeating it repeats nothing
 	Tool          string                 `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`                      // <extension>/<tool>
-	Arguments     []byte                 `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`            // JSON that fits the tool's schema
-	ReplyTo       string                 `protobuf:"bytes,4,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"` // opaque handle; empty: none
+	Arguments     []byte                 `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`            // JSON that fits the tool's schema; empty: {}
+	ReplyTo       string                 `protobuf:"bytes,4,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"` // opaque handle to which the tool sends its own texts; empty: the preferred channel
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1971,10 +1974,10 @@ func (x *CommitReceipt) GetError() *Error {
 // EffectResult holds the values that the kernel assigned to an effect.
 type EffectResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// publish, input: the event; of a duplicate: the first one. Empty for a user.message
+	// publish, input, call: the event; of a duplicate: the first one. Empty for a user.message
 	// of a person who is not admitted: nothing of it is stored.
 	EventId      string  `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
-	Duplicate    bool    `protobuf:"varint,2,opt,name=duplicate,proto3" json:"duplicate,omitempty"`            // publish, input: the dedupe_key was known
+	Duplicate    bool    `protobuf:"varint,2,opt,name=duplicate,proto3" json:"duplicate,omitempty"`            // publish, input, call: the dedupe_key or id was known
 	Version      int64   `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`                // put: the new version
 	Session      string  `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`                 // session_ensure, input
 	Seq          int64   `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`                        // append: the last history row

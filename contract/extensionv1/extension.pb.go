@@ -1127,9 +1127,12 @@ type Principal struct {
 	// Only what was said or set in the group may be used and changed: the owner has not
 	// declared it a household group. Without a group, as for a guest, only what is the
 	// person's own.
-	Confined      bool     `protobuf:"varint,4,opt,name=confined,proto3" json:"confined,omitempty"`
-	Own           bool     `protobuf:"varint,5,opt,name=own,proto3" json:"own,omitempty"`          // what is set up belongs to the person, not to the household
-	Accounts      []string `protobuf:"bytes,6,rep,name=accounts,proto3" json:"accounts,omitempty"` // those whose own things may be used; do not store them
+	Confined bool     `protobuf:"varint,4,opt,name=confined,proto3" json:"confined,omitempty"`
+	Own      bool     `protobuf:"varint,5,opt,name=own,proto3" json:"own,omitempty"`          // what is set up belongs to the person, not to the household
+	Accounts []string `protobuf:"bytes,6,rep,name=accounts,proto3" json:"accounts,omitempty"` // those whose own things may be used; do not store them
+	// The extension that calls for itself, by the effect call: it uses and changes what is
+	// the household's, and no person's own things. Empty: none.
+	Extension     string `protobuf:"bytes,7,opt,name=extension,proto3" json:"extension,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1204,6 +1207,13 @@ func (x *Principal) GetAccounts() []string {
 		return x.Accounts
 	}
 	return nil
+}
+
+func (x *Principal) GetExtension() string {
+	if x != nil {
+		return x.Extension
+	}
+	return ""
 }
 
 // CallResult is committed together with its effects and the result row.
@@ -2024,14 +2034,15 @@ const file_switchboard_extension_v1_extension_proto_rawDesc = "" +
 	"\x06person\x18\x10 \x01(\tR\x06person\x12\x18\n" +
 	"\acommand\x18\x11 \x01(\tR\acommand\x12A\n" +
 	"\tprincipal\x18\x12 \x01(\v2#.switchboard.extension.v1.PrincipalR\tprincipal\x12\x1a\n" +
-	"\blanguage\x18\x13 \x01(\tR\blanguage\"\xa7\x01\n" +
+	"\blanguage\x18\x13 \x01(\tR\blanguage\"\xc5\x01\n" +
 	"\tPrincipal\x12\x16\n" +
 	"\x06person\x18\x01 \x01(\tR\x06person\x12\"\n" +
 	"\fconversation\x18\x02 \x01(\tR\fconversation\x12\x14\n" +
 	"\x05group\x18\x03 \x01(\tR\x05group\x12\x1a\n" +
 	"\bconfined\x18\x04 \x01(\bR\bconfined\x12\x10\n" +
 	"\x03own\x18\x05 \x01(\bR\x03own\x12\x1a\n" +
-	"\baccounts\x18\x06 \x03(\tR\baccounts\"\xd5\x01\n" +
+	"\baccounts\x18\x06 \x03(\tR\baccounts\x12\x1c\n" +
+	"\textension\x18\a \x01(\tR\textension\"\xd5\x01\n" +
 	"\n" +
 	"CallResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x19\n" +

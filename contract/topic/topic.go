@@ -30,6 +30,8 @@ var kernel = [...]string{
 	"system.person.revoked",
 	"system.person.changed",
 	"system.conversation.stopped",
+	"tool.call.*",
+	"tool.result.*",
 	"schedules.declared",
 	"session.idle.*",
 	"model.usage",

@@ -86,7 +86,7 @@ func TestKernelTopics(t *testing.T) {
 		contract.TopicAgentTask, contract.TopicAgentBackground, contract.TopicDeliveryDead,
 		contract.TopicExtension + "x", contract.TopicSchedulesDeclared, contract.TopicSessionIdle + "x",
 		contract.TopicModelUsage, contract.TopicPersonRevoked, contract.TopicPersonChanged,
-		contract.TopicStopped,
+		contract.TopicStopped, contract.TopicToolCall + "x", contract.TopicToolResult + "x",
 	}
 	if got := len(topic.KernelPatterns()); got != len(topics) {
 		t.Errorf("%d kernel patterns, the contract has %d topics", got, len(topics))

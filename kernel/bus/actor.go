@@ -19,7 +19,7 @@ type Actor struct {
 	Publish    []string // topic patterns
 	Subscribe  []string // topic patterns, for watching
 	Effects    []string // of the manifest: session.ensure, input, ...
-	Tools      []string // full names of read-only tools it may ask outside of turns
+	Tools      []string // patterns of tools it may call for itself
 	Models     []string // it may ask outside of turns
 	Presence   bool     // it may ask when a person was there last
 	Blobs      bool     // it may store and read files
@@ -50,7 +50,7 @@ func Channels(a *Actor, _ *busv1.Effect) error {
 var kernelTopics = []string{
 	contract.TopicAgentOutput, contract.TopicAgentInput, contract.TopicChannelSend, contract.TopicCommand,
 	contract.TopicExtension, contract.TopicPersonRevoked, contract.TopicPersonChanged, contract.TopicStopped,
-	contract.TopicSessionIdle, contract.TopicDeliveryDead, contract.TopicSchedulesDeclared, contract.TopicModelUsage,
+	contract.TopicToolCall, contract.TopicToolResult, contract.TopicSessionIdle, contract.TopicDeliveryDead, contract.TopicSchedulesDeclared, contract.TopicModelUsage,
 }
 
 func mayPublish(a *Actor, e *busv1.Effect) error {

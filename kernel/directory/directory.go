@@ -290,22 +290,25 @@ func (s *Snapshot) Enabled(agent string) bool {
 // granted by its full name only.
 func (s *Snapshot) MayUse(agent string, t *Tool) bool {
 	a := s.Agent(agent)
-	return a != nil && t.matches(a.Spec.GetUsesTools())
+	return a != nil && t.Matches(a.Spec.GetUsesTools())
 }
 
 // Offered reports whether each request of the agent to a model describes a tool
 // that it may use.
 func (s *Snapshot) Offered(agent string, t *Tool) bool {
 	a := s.Agent(agent)
-	return a != nil && (len(a.Spec.GetOffers()) == 0 || t.matches(a.Spec.GetOffers()))
+	return a != nil && (len(a.Spec.GetOffers()) == 0 || t.Matches(a.Spec.GetOffers()))
 }
 
-// matches reports whether a pattern names the tool, or ends with * and begins its name
+// Matches reports whether a pattern names the tool, or ends with * and begins its name
 // and that of other tools. A private tool is matched by its full name only.
-func (t *Tool) matches(patterns []string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		return pattern == t.Name || !t.Tool.GetPrivate() && covers(pattern, t.Name)
-	})
+func (t *Tool) Matches(patterns []string) bool {
+	return slices.Contains(patterns, t.Name) || !t.Tool.GetPrivate() && MatchesTool(patterns, t.Name)
+}
+
+// MatchesTool is Matches for a tool that may be unknown, and is not private.
+func MatchesTool(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return p == name || covers(p, name) })
 }
 
 // covers reports whether a pattern with a * at its end covers a name.
@@ -321,9 +324,7 @@ func (s *Snapshot) NeedsApproval(agent string, t *Tool) bool {
 	if a := s.Agent(agent); a != nil {
 		patterns = slices.Concat(patterns, a.Approve)
 	}
-	return t.Tool.GetApprove() || slices.ContainsFunc(patterns, func(pattern string) bool {
-		return pattern == t.Name || covers(pattern, t.Name)
-	})
+	return t.Tool.GetApprove() || MatchesTool(patterns, t.Name)
 }
 
 // UsesToolsOf reports whether the agent's manifest grants tools of an extension.

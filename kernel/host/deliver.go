@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,7 +76,11 @@ func (h *Host) exchange(g *instance, sink *bus.Sink) error {
 				return ctx.Err()
 			}
 			for _, d := range commands.take(ctx, frame).Deliveries {
-				h.Bus.Outcome(g.actor, outcome(d, busv1.Outcome_KIND_FAIL, "the extension handles no events"))
+				kind := busv1.Outcome_KIND_FAIL
+				if strings.HasPrefix(d.GetEvent().GetTopic(), contract.TopicToolResult) { // not of interest to it
+					kind = busv1.Outcome_KIND_ACK
+				}
+				h.Bus.Outcome(g.actor, outcome(d, kind, "the extension handles no events"))
 			}
 		}
 	}

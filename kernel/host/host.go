@@ -192,7 +192,7 @@ func (h *Host) Open(ctx context.Context, a *bus.Actor, conn grpc.ClientConnInter
 	h.running[a.ID] = g
 	h.mu.Unlock()
 	isCommand := func(t *extensionv1.Tool) bool { return t.GetCommand() != "" }
-	if g.handlesEvents() || slices.ContainsFunc(d.GetTools(), isCommand) {
+	if g.handlesEvents() || len(a.Tools) > 0 || slices.ContainsFunc(d.GetTools(), isCommand) {
 		sink := h.Bus.Attach(a)
 		h.deliveries.Go(func() { h.deliver(g, sink) })
 	} else {

@@ -201,6 +201,7 @@ type Tx interface {
 	AppendHistory(session int64, rows []*busv1.Entry) error
 	PutTurn(t *Turn) error // sets ID when zero
 	PutCall(c *Call) error // sets ID when zero
+	DeleteCall(id int64) error
 	PutConversation(c *Conversation) error
 
 	PutCommitReceipt(owner, id string, receipt []byte) error

@@ -42,7 +42,8 @@ type World struct {
 	subscribed map[string][]bus.Subscription
 	serving    map[string]func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error)
 	closed     bool
-	run        atomic.Int64 // of the kernel
+	stop       context.CancelFunc // ends Tools.Serve
+	run        atomic.Int64       // of the kernel
 }
 
 // Run plays a test in a world of its own, in parallel to others.
@@ -94,8 +95,8 @@ func (w *World) open() {
 	w.Router = router.New(w.Directory, w.Sessions, func(string) string { return "all is well" })
 	if w.Bus, err = bus.New(w.T.Context(), bus.Options{
 		Store:   w.Store,
-		Effects: w.Sessions.Effects(),
-		Hooks:   w.Router.Hooks(),
+		Effects: slices.Concat(w.Sessions.Effects(), tools.Effects()),
+		Hooks:   tools.Hooks(w.Router.Hooks()),
 		Log:     hclog.NewNullLogger(),
 		Events:  30 * 24 * time.Hour,
 		Dead:    90 * 24 * time.Hour,
@@ -104,6 +105,12 @@ func (w *World) open() {
 	}
 	w.Tools.Bus, w.Tools.Sessions, w.Tools.Router = w.Bus, w.Sessions, w.Router
 	w.closed = false
+	if err := w.Bus.Subscribe(coretool.Extension, []bus.Subscription{tools.Subscription()}); err != nil {
+		w.T.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop = stop
+	go w.Tools.Serve(ctx)
 }
 
 func (w *World) close() {
@@ -111,6 +118,7 @@ func (w *World) close() {
 		return
 	}
 	w.closed = true
+	w.stop()
 	for _, x := range w.extensions {
 		x.disconnect()
 	}
@@ -132,10 +140,10 @@ func (w *World) Restart() {
 			w.T.Fatal(err)
 		}
 	}
-	w.hold()
 	for _, x := range w.extensions {
 		x.connect()
 	}
+	w.Know(func(*directory.Snapshot) {}) // what waits for an extension looks again
 }
 
 // Settle waits until nothing happens any more by itself.

@@ -17,7 +17,8 @@ import (
 // approvalLife is how long a call waits for the user's approval.
 const approvalLife = time.Hour
 
-// Approval is a lasting one: the agent's calls of the tool need no other, in one
+// Approval is a lasting one: the calls of the tool by the agent, or by the extension for
+// itself, need no other, in one
 // conversation, or everywhere except in groups that others read.
 type Approval struct {
 	Agent        string `json:"agent"`
@@ -45,7 +46,7 @@ func (r *running) approval(ctx context.Context) (refusal string, err error) {
 	if err != nil || refusal != "" || q.Answer == words.Yes {
 		return refusal, err
 	}
-	lasting := Approval{Agent: r.lease.Agent, Tool: r.call.Name, By: q.By, At: q.EndedAt}
+	lasting := Approval{Agent: r.who(), Tool: r.call.Name, By: q.By, At: q.EndedAt}
 	switch in := r.in.principal; {
 	case q.Answer == words.AlwaysHere, q.Answer == words.Always && in.Confined:
 		lasting.Conversation = in.Conversation
@@ -59,7 +60,7 @@ func (r *running) approval(ctx context.Context) (refusal string, err error) {
 
 // approved reports whether a lasting approval covers the call.
 func (r *running) approved(ctx context.Context) (given bool, err error) {
-	a, in := Approval{Agent: r.lease.Agent, Tool: r.call.Name}, r.in.principal
+	a, in := Approval{Agent: r.who(), Tool: r.call.Name}, r.in.principal
 	err = r.Bus.View(ctx, func(j journal.Reader) error {
 		for _, a.Conversation = range []string{in.Conversation, ""} {
 			found, err := journal.Load[Approval](j, contract.KernelSource, a.Key())
@@ -86,7 +87,7 @@ func RevokeApprovals(tx *bus.Tx, agent, tool string) (n int, err error) {
 }
 
 func (r *running) approvalText() string {
-	dir, who, description := r.Directory.Current(), r.lease.Agent, ""
+	dir, who, description := r.Directory.Current(), r.who(), ""
 	if a := dir.Agent(who); a != nil {
 		who = cmp.Or(a.Name, who)
 	}

@@ -56,10 +56,10 @@ func (r *Runner) Ask(
 	case t == nil:
 		return nil, fmt.Errorf("%w: no tool %q", contract.ErrNotFound, name)
 	case dir.NeedsApproval(agent, t):
-		return nil, fmt.Errorf("%w: %s needs approval: call it in a turn", contract.ErrDenied, name)
+		return nil, fmt.Errorf("%w: %s needs approval: call it in a turn, or by the effect call", contract.ErrDenied, name)
 	case !t.Tool.GetReadOnly():
-		return nil, fmt.Errorf("%w: %s is not read-only: it is run as a call of a turn", contract.ErrInvalid, name)
-	case slices.Contains(a.Tools, name):
+		return nil, fmt.Errorf("%w: %s is not read-only: call it in a turn, or by the effect call", contract.ErrInvalid, name)
+	case t.Matches(a.Tools):
 	case agent != "" && !dir.MayUse(agent, t) && !slices.Contains(dir.Agent(agent).Spec.GetContext(), name):
 		return nil, fmt.Errorf("%w: the manifest of %q lacks \"uses_tools: [%s]\"", contract.ErrDenied, agent, name)
 	case agent == "":

@@ -83,9 +83,13 @@ func (r *running) question(ctx context.Context) (q *questions.Question, err erro
 
 // put asks a new question for the call.
 func (r *running) put(q ask.Question, life time.Duration) error {
+	where := r.in.ReplyTo
+	if r.byExtension() { // which could name a conversation of another person
+		where = ""
+	}
 	return r.commit(func(tx *bus.Tx) error {
 		return r.Router.AskFor(tx, &questions.Question{
-			Question: q, Asker: r.lease.Agent, Call: journal.CallID(r.call.ID), Deadline: tx.Now + life.Microseconds(),
-		}, r.in.ReplyTo, r.turn)
+			Question: q, Asker: r.who(), Call: journal.CallID(r.call.ID), Deadline: tx.Now + life.Microseconds(),
+		}, where, r.turn)
 	})
 }

@@ -75,6 +75,9 @@ func (r *running) remote(ctx context.Context, t *directory.Tool) (*extensionv1.C
 			if sleep(ctx, deadline) || wasInterrupted(ctx) {
 				continue
 			}
+			if r.byExtension() {
+				return nil, fmt.Errorf("%w: the extension %s is not running", contract.ErrUnavailable, t.Extension)
+			}
 			advice := "Tell the user; nothing was done."
 			if request.GetRepeat() {
 				advice = "Tell the user. It was interrupted before: calling it again later does no harm."
@@ -118,7 +121,7 @@ func (r *running) attempt(
 		return nil, err
 	}
 	if t.Tool.GetReadOnly() && len(result.GetEffects()) == 0 && len(result.GetBlobs()) == 0 {
-		return r.note(result.GetContent(), result.GetIsError()), nil
+		return r.note(result.GetContent(), result.GetIsError())
 	}
 	// One commit, by the tool's extension: result, effects and the row of the history.
 	content, isError := cut(result.GetContent()), result.GetIsError()
@@ -126,11 +129,7 @@ func (r *running) attempt(
 		if _, err := tx.Apply(result.GetEffects()); err != nil {
 			return err
 		}
-		session := journal.Keeper{Kind: journal.KeptBySession, ID: r.call.Session}
-		if err := tx.KeepBlobs(session, result.GetBlobs()); err != nil {
-			return err
-		}
-		return r.Sessions.Finish(tx, r.call.ID, content, isError)
+		return r.store(tx, content, isError, result.GetBlobs())
 	})
 }
 
@@ -175,15 +174,20 @@ func readInput(j journal.Reader, l *bus.Lease, e *busv1.Event) (in input, err er
 	}
 	in.principal, in.guest, in.timezone = of, !person.May(people.RoleMember), person.Timezone
 	in.principal.Conversation = cmp.Or(in.principal.Conversation, in.ReplyTo)
-	if channel, isDefault := strings.CutPrefix(in.ReplyTo, "#"); isDefault {
-		in.channel = channel
-		return in, nil
-	}
-	c, err := j.ConversationByHandle(in.ReplyTo)
-	if c != nil {
-		in.channel = c.Channel
-	}
+	in.channel, err = channelOf(j, in.ReplyTo)
 	return in, err
+}
+
+// channelOf returns the channel of a reply target; empty: unknown.
+func channelOf(j journal.Reader, target string) (string, error) {
+	if channel, isDefault := strings.CutPrefix(target, "#"); isDefault {
+		return channel, nil
+	}
+	c, err := j.ConversationByHandle(target)
+	if c == nil {
+		return "", err
+	}
+	return c.Channel, err
 }
 
 func unknownOutcome(name string) string {

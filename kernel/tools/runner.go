@@ -134,7 +134,7 @@ func (r *Runner) awaitDirectory(ctx context.Context, good func(*directory.Snapsh
 // ends, but the call goes on.
 func (r *Runner) Call(ctx context.Context, l *bus.Lease, id string) (*extensionv1.CallResult, error) {
 	for {
-		call, err := r.read(ctx, l.Session, id)
+		call, err := r.read(ctx, l, id)
 		if err != nil || call.State.Ended() {
 			return ended(call, err)
 		}
@@ -154,12 +154,12 @@ func (r *Runner) Call(ctx context.Context, l *bus.Lease, id string) (*extensionv
 	}
 }
 
-// read returns a call of a session; a call of another session is not found.
-func (r *Runner) read(ctx context.Context, session int64, id string) (call *journal.Call, err error) {
+// read returns a call of the lease's session; a call of another session is not found.
+func (r *Runner) read(ctx context.Context, l *bus.Lease, id string) (call *journal.Call, err error) {
 	err = r.Bus.View(ctx, func(j journal.Reader) (err error) {
 		call, err = j.Call(journal.ParseCallID(id))
-		if err == nil && (call == nil || call.Session != session) {
-			err = fmt.Errorf("%w: session %s has no call %q", contract.ErrNotFound, journal.SessionID(session), id)
+		if err == nil && (call == nil || call.Session != l.Session || call.Turn == 0 && l.Extension != caller.ID) {
+			err = fmt.Errorf("%w: session %s has no call %q", contract.ErrNotFound, journal.SessionID(l.Session), id)
 		}
 		return err
 	})
@@ -243,7 +243,7 @@ func (r *running) run(ctx context.Context) {
 // execute runs a call until it has its result.
 func (r *running) execute(ctx context.Context) (*extensionv1.CallResult, error) {
 	// Another request may have run it since it was read.
-	call, err := r.read(ctx, r.call.Session, journal.CallID(r.call.ID))
+	call, err := r.read(ctx, r.lease, journal.CallID(r.call.ID))
 	if err != nil || call.State.Ended() {
 		return ended(call, err)
 	}
@@ -268,18 +268,23 @@ func (r *running) execute(ctx context.Context) (*extensionv1.CallResult, error) 
 	if tool, ok := core[call.Name]; ok && tool.read == nil {
 		return tool.run(ctx, r)
 	} else if ok {
-		q := &extensionv1.CallRequest{Arguments: arguments(call.Arguments), Agent: r.lease.Agent}
+		q := &extensionv1.CallRequest{
+			Arguments: arguments(call.Arguments), Agent: r.lease.Agent, Principal: r.in.principal.Proto(),
+		}
 		content, err := tool.answer(ctx, r.Runner, q)
 		if err != nil {
 			return r.fail(err.Error())
 		}
-		return r.note(content, false), nil
+		return r.note(content, false)
 	}
 	return r.remote(ctx, t)
 }
 
 // resolve returns the current tool of the call, or why it must not run.
 func (r *running) resolve(ctx context.Context) (dir *directory.Snapshot, t *directory.Tool, refusal string) {
+	if r.byExtension() {
+		return r.resolveForExtension(ctx)
+	}
 	dir, t, _ = r.awaitTool(ctx, r.call.Name)
 	refusal = refuse(dir, r.lease.Agent, t, r.call)
 	if refusal == "" && r.in.guest && !t.Tool.GetReadOnly() {
@@ -292,6 +297,10 @@ func (r *running) resolve(ctx context.Context) (dir *directory.Snapshot, t *dire
 func (r *running) readInput(ctx context.Context) error {
 	r.event = r.lease.Event
 	return r.Bus.View(ctx, func(j journal.Reader) (err error) {
+		if r.byExtension() {
+			r.in, err = r.readCall(j)
+			return err
+		}
 		if r.turn, err = j.Turn(r.call.Turn); err != nil {
 			return err
 		}
@@ -320,15 +329,18 @@ func (r *running) commit(apply func(*bus.Tx) error) error {
 // finish stores a result of the kernel itself.
 func (r *running) finish(content string, isError bool) (*extensionv1.CallResult, error) {
 	content = cut(content)
-	return &extensionv1.CallResult{Content: content, IsError: isError}, r.Bus.Do(func(tx *bus.Tx) error {
-		return r.Sessions.Finish(tx, r.call.ID, content, isError)
+	return &extensionv1.CallResult{Content: content, IsError: isError}, r.commit(func(tx *bus.Tx) error {
+		return r.store(tx, content, isError, nil)
 	})
 }
 
-// note stores the result of a read-only call with the next commit. A crash before
-// that loses nothing, because the call can be repeated. Later commits of the turn
+// note stores the result of a read-only call of a turn with the next commit. A crash
+// before that loses nothing, because the call can be repeated. Later commits of the turn
 // come after it.
-func (r *running) note(content string, isError bool) *extensionv1.CallResult {
+func (r *running) note(content string, isError bool) (*extensionv1.CallResult, error) {
+	if r.byExtension() {
+		return r.finish(content, isError)
+	}
 	content = cut(content)
 	now := time.Now().UnixMicro()
 	r.Bus.Commit(bus.Change{Lazy: true, Apply: func(tx *bus.Tx) error {
@@ -339,7 +351,7 @@ func (r *running) note(content string, isError bool) *extensionv1.CallResult {
 			r.Log.Error("store a result", "call", journal.CallID(r.call.ID), "tool", r.call.Name, "error", err)
 		}
 	}})
-	return &extensionv1.CallResult{Content: content, IsError: isError}
+	return &extensionv1.CallResult{Content: content, IsError: isError}, nil
 }
 
 func (r *running) fail(reason string) (*extensionv1.CallResult, error) { return r.finish(reason, true) }

@@ -69,6 +69,9 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	m := contract.ChannelSend{
 		Text: args.Text, Session: journal.SessionID(r.call.Session), Call: journal.CallID(r.call.ID),
 	}
+	if r.byExtension() {
+		m.Session = ""
+	}
 	sends, replyTo, err := r.address(ctx, args, &m)
 	if err != nil {
 		return r.fail(err.Error() + ". Nothing was sent.")
@@ -160,7 +163,7 @@ func (r *running) files(ctx context.Context, references []string) (all []contrac
 			if err != nil {
 				return fmt.Errorf("%w: %w", contract.ErrInvalid, err)
 			}
-			b, err := bus.FindBlob(j, &bus.Actor{ID: r.lease.Agent}, r.lease, a.InSession())
+			b, err := bus.FindBlob(j, &bus.Actor{ID: r.who()}, r.lease, a.InSession())
 			if err != nil {
 				return err
 			}

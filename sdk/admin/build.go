@@ -41,6 +41,7 @@ type commit struct {
 func (b *builder) build() *Node {
 	for _, e := range b.events {
 		b.nodes[e.GetId()] = b.event(e)
+		b.call(e)
 	}
 	// Turns come first: the events that they published go below them.
 	for _, e := range b.events {
@@ -58,6 +59,30 @@ func (b *builder) build() *Node {
 	}
 	sortByTime(root)
 	return root
+}
+
+// call makes the event of a call by an extension a step with its result.
+func (b *builder) call(e Event) {
+	n := b.nodes[e.GetId()]
+	switch {
+	case strings.HasPrefix(e.GetTopic(), contract.TopicToolCall):
+		var c contract.ToolCall
+		if json.Unmarshal(e.GetPayload(), &c) == nil {
+			b.tools[c.Call] = n
+			n.Kind, n.Name, n.State, n.Text = KindTool, c.Tool, "running", shorten(string(c.Arguments))
+		}
+	case strings.HasPrefix(e.GetTopic(), contract.TopicToolResult):
+		var r contract.ToolResult
+		call := b.nodes[e.GetCausationId()]
+		if json.Unmarshal(e.GetPayload(), &r) != nil || call == nil {
+			return
+		}
+		if call.TookMillis = span(call.At.UnixMicro(), e.GetCreatedAtUs()); r.Error {
+			call.State, call.Reason = "failed", shorten(r.Content)
+		} else {
+			call.State, call.Result = "done", shorten(Gist(r.Content))
+		}
+	}
 }
 
 func sortByTime(n *Node) {

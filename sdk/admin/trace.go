@@ -42,7 +42,7 @@ const (
 	KindDelivery = "delivery" // to an extension that subscribed
 	KindTurn     = "turn"
 	KindModel    = "model" // one answer of a model
-	KindTool     = "tool"  // one call of a tool
+	KindTool     = "tool"  // one call of a tool, by a model or by an extension
 	KindNote     = "note"
 )
 
@@ -53,7 +53,7 @@ type Node struct {
 	ID string `json:"id,omitempty"`
 	// Name is a topic, a model, a tool, an extension or an agent.
 	Name    string `json:"name"`
-	Source  string `json:"source,omitempty"` // of an event
+	Source  string `json:"source,omitempty"` // of an event; of a call, the extension that made it by itself
 	Session string `json:"session,omitempty"`
 	Place   string `json:"place,omitempty"` // the session in words
 	// Input is the kind of an input, Sender whose it is, and Thread the exchange

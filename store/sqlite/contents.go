@@ -175,7 +175,7 @@ var invariants = []struct{ problem, query string }{
 		"WHERE NOT EXISTS (SELECT 1 FROM session s WHERE s.id = t.session)"},
 	{"open turns that no session runs", "SELECT count(*) FROM turn t WHERE ended_at = 0 " +
 		"AND NOT EXISTS (SELECT 1 FROM session s, json_each(s.stack) j WHERE s.id = t.session AND j.value = t.id)"},
-	{"open tool calls of missing or ended turns", "SELECT count(*) FROM call c WHERE state < 2 " +
+	{"open tool calls of missing or ended turns", "SELECT count(*) FROM call c WHERE state < 2 AND turn <> 0 " +
 		"AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = c.turn AND t.ended_at = 0)"},
 	{"keys without a version", "SELECT count(*) FROM kv WHERE version < 1"},
 	{"kept files that are not stored", "SELECT count(*) FROM blob_keeper r " +

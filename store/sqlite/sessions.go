@@ -226,6 +226,8 @@ func (t *tx) PutCall(c *journal.Call) (err error) {
 	return err
 }
 
+func (t *tx) DeleteCall(id int64) error { return t.write("DELETE FROM call WHERE id = ?", id) }
+
 const conversationColumns = "id, handle, channel, address, thread, is_group, agent, epoch, created_at, model"
 
 func (t *tx) conversation(query string, args ...any) (c *journal.Conversation, err error) {

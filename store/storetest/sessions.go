@@ -220,8 +220,20 @@ func testTurnsAndCalls(t *testing.T, open Open) {
 		must(tx.PutTurn(&turn))
 		must(tx.PutCall(&calls[2]))
 	})
+	var next journal.Call
+	f.do(func(tx journal.Tx) {
+		must(tx.DeleteCall(calls[3].ID))
+		must(tx.DeleteCall(calls[3].ID))
+	})
 	f.reopen()
+	f.do(func(tx journal.Tx) { must(tx.PutCall(&next)) })
+	if next.ID <= calls[3].ID {
+		t.Errorf("the call after the deleted %d has the id %d", calls[3].ID, next.ID)
+	}
 	f.view(func(r journal.Reader) {
+		if ok(r.Call(calls[3].ID)) != nil {
+			t.Error("a deleted call is still there")
+		}
 		if diff := cmp.Diff(&turn, ok(r.Turn(turn.ID))); diff != "" {
 			t.Errorf("the turn (-stored +read):\n%s", diff)
 		}

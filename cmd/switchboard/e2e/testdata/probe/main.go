@@ -6,6 +6,8 @@
 //	         answers in the file out
 //	asker    as bus; what comes on its topic <id>.answered is noted in the file
 //	         answers
+//	caller   calls tools: those of the JSON lines from the fifo in, and at a message of a
+//	         person the one in the file then; results are noted in the file results
 //	tools    two tools that note each run in the file calls: slow waits until
 //	         the file release exists, and must not run twice; look may
 //	command  a tool that is also the command /shout
@@ -66,6 +68,11 @@ func main() {
 		e.Run = bus
 		e.Handle = func(_ context.Context, ev sdk.Event) (sdk.Effects, error) {
 			note("answers", string(ev.Payload))
+			return nil, nil
+		}
+	case "caller":
+		e.Run, e.Handle, e.Results = callTools, callThen, func(_ context.Context, r sdk.CallResult) (sdk.Effects, error) {
+			note("results", fmt.Sprintf("%s %t %s", r.ID, r.IsError, r.Content))
 			return nil, nil
 		}
 	case "tools":
@@ -221,6 +228,45 @@ func bus(ctx context.Context, k *sdk.Kernel) error {
 		}
 	}
 	return nil
+}
+
+// wanted is a call that a test wants.
+type wanted struct {
+	ID, Tool  string
+	Arguments json.RawMessage
+}
+
+func (w wanted) effect(id string) sdk.Effect { return sdk.Call(id, w.Tool, w.Arguments) }
+
+func callTools(ctx context.Context, k *sdk.Kernel) error {
+	in, err := os.OpenFile("in", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var w wanted
+		if err := json.Unmarshal(lines.Bytes(), &w); err != nil {
+			return err
+		}
+		if _, err := k.Commit(ctx, w.effect(w.ID)); err != nil {
+			note("out", "error: "+err.Error())
+		} else {
+			note("out", "ok")
+		}
+	}
+	return nil
+}
+
+func callThen(_ context.Context, e sdk.Event) (sdk.Effects, error) {
+	line, err := os.ReadFile("then")
+	if err != nil {
+		return nil, err
+	}
+	var w wanted
+	if err := json.Unmarshal(line, &w); err != nil {
+		return nil, err
+	}
+	return sdk.Effects{w.effect(e.ID)}, nil
 }
 
 var shout = sdk.Tool{
