@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"github.com/switchboard-run/switchboard/contract/sandbox"
-	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -150,16 +149,16 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	i.Kernel, err = kernel.Open(ctx, kernel.Options{
 		Store: store, Files: blobfiles.Dir(o.Home.Files()), RunDir: o.Home.RuntimeDir(),
 		Extensions: specs, Settings: i.files.settings(first),
-		Log: i.log, Launcher: i.launcher.Launch, Guard: guard(processes),
+		Log: i.log, Launcher: limits.Guarded(i.launcher.Launch, check(processes)),
 		Admin: kernel.AdminOptions{Token: token, Installation: described{i}},
 	})
 	return i, withBackups(o.Home, err)
 }
 
-// guard checks limits, and now and then ends what running processes have left behind.
-func guard(processes *orphans.Processes) supervisor.Guard {
+// check checks limits, and now and then ends what running processes have left behind.
+func check(processes *orphans.Processes) func(int, sandbox.Limits, bool) error {
 	return func(pid int, l sandbox.Limits, disk bool) error {
-		err := limits.Guard(pid, l, disk)
+		err := limits.Check(pid, l, disk)
 		if err == nil && disk && pid != 0 {
 			processes.Sweep(0)
 		}

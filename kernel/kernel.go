@@ -71,10 +71,7 @@ type Options struct {
 	// Changed, if set, is called after each change of an extension's state or readiness.
 	// Calls for one extension never overlap. It must not call Apply.
 	Changed func(supervisor.Status)
-	// Guard looks at what extensions use of memory, processes and disk; nil: there
-	// are no limits.
-	Guard supervisor.Guard
-	Admin AdminOptions
+	Admin   AdminOptions
 }
 
 const (
@@ -180,7 +177,7 @@ func (k *Kernel) launch(p *plan) error {
 		return fmt.Errorf("create the runtime directory: %w", err)
 	}
 	k.super = supervisor.New(supervisor.Options{
-		Observer: observer{k}, Log: k.log.Named("supervisor"), Launcher: k.options.Launcher, Guard: k.options.Guard,
+		Observer: observer{k}, Log: k.log.Named("supervisor"), Launcher: k.options.Launcher,
 	})
 	return k.super.Apply(k.processes(p))
 }

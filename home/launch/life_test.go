@@ -397,7 +397,7 @@ func TestUnresponsive(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(o *options) { o.UsageInterval, o.Guard = 10*time.Millisecond, limits.Guard })
+	b := setup(t, func(o *options) { o.check = limits.Check })
 	s := spec("big", "extension", behavior{})
 	s.Limits.Memory = 512 << 20
 	b.apply(t, s)

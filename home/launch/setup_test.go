@@ -19,6 +19,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/sandbox"
+	"github.com/switchboard-run/switchboard/home/limits"
 	"github.com/switchboard-run/switchboard/home/orphans"
 	"github.com/switchboard-run/switchboard/home/output"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
@@ -97,6 +99,7 @@ func (observed) Stopped(pid int) bool         { return (&orphans.Processes{}).St
 type options struct {
 	supervisor.Options
 	RunDir string
+	check  func(int, sandbox.Limits, bool) error // nil: there are no limits
 }
 
 func setup(tb testing.TB, change ...func(*options)) *bench {
@@ -113,6 +116,9 @@ func setup(tb testing.TB, change ...func(*options)) *bench {
 		tb.Fatal(err)
 	}
 	o.Observer, o.Launcher = b.Recorder, l.Launch
+	if o.check != nil {
+		o.Launcher = limits.Guarded(l.Launch, o.check)
+	}
 	s := supervisor.New(o.Options)
 	s.Begin(firstGeneration)
 	b.Supervisor = s

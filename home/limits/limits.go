@@ -1,5 +1,6 @@
 // Package limits checks extensions against the limits of their manifests on memory,
-// processes and disk. It only measures: the supervisor stops a process over a limit.
+// processes and disk. Check measures,
+// Guarded stops a process over a limit.
 //
 // On Linux it counts all descendants of a process, and unlinked files that they hold
 // open; elsewhere only the memory of the process itself and the files in its
@@ -9,20 +10,25 @@ package limits
 import (
 	"errors"
 	"fmt"
-	"github.com/switchboard-run/switchboard/contract/sandbox"
-	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"io/fs"
 	"math"
 	"path/filepath"
 	"syscall"
+
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 )
 
 // threadsEach is the number of threads allowed per allowed process: threads count
 // against the limits of the user and of the system.
 const threadsEach = 64
 
-// Guard implements supervisor.Guard.
-func Guard(pid int, l sandbox.Limits, disk bool) error {
+// errNoRoom means that a directory holds more than it may.
+var errNoRoom = errors.New("no room")
+
+// Check returns which limit a process is over; nil: none. With disk it looks at the
+// directories and at open files that have no name, too, which takes longer; a pid of 0 means
+// that the process has not started yet. It is safe for concurrent use.
+func Check(pid int, l sandbox.Limits, disk bool) error {
 	if pid != 0 {
 		if err := checkUsage(pid, l); err != nil {
 			return err
@@ -40,7 +46,7 @@ func Guard(pid int, l sandbox.Limits, disk bool) error {
 		if r.Dir != "" && r.Bytes > 0 && onDisk(r.Dir, r.Bytes) > r.Bytes {
 			return fmt.Errorf("%w: the data directory of %s is larger than the %d MiB that run.disk allows: "+
 				"delete files in %s, or raise run.disk in its manifest",
-				supervisor.ErrNoRoom, r.ID, r.Bytes>>20, r.Dir)
+				errNoRoom, r.ID, r.Bytes>>20, r.Dir)
 		}
 	}
 	return nil

@@ -2,9 +2,7 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,72 +18,48 @@ const (
 	// stoppedTimeout is how long a process that a signal has stopped may stay so. It runs
 	// nothing, however long it is given; one that is only busy has the time of maxSilent.
 	stoppedTimeout = 2 * time.Second
-	// diskEvery is the number of checks of memory and processes for one of the disk.
-	diskEvery = 5
-	// aloneEvery is how many times less often a process that starts no others is
-	// checked.
-	aloneEvery = 5
 )
 
-// check calls a function at each interval until the process ends. An error of the
-// function kills it.
-func (s *Supervisor) check(proc *Process, interval time.Duration, f func() error) {
-	ticks := time.Tick(interval)
-	for {
+// probe asks the active extensions of a process for their health, all at once, and
+// kills a process that does not answer.
+func (s *Supervisor) probe(u *unit, proc *Process) {
+	ticks := time.Tick(s.options.ProbeInterval)
+	for silent := 0; ; {
 		select {
 		case <-proc.Context.Done():
 			return
 		case <-ticks:
 		}
-		if err := f(); err != nil {
-			proc.Kill("the process was killed: " + err.Error())
-			return
-		}
-	}
-}
-
-// probe asks the active extensions of a process for their health, all at once, and
-// kills a process that does not answer.
-func (s *Supervisor) probe(u *unit, proc *Process) {
-	silent := 0
-	s.check(proc, s.options.ProbeInterval, func() error {
 		timeout, stopped := s.options.ProbeTimeout, proc.Stopped()
 		if stopped {
 			timeout = stoppedTimeout
 		}
-		ctx, cancel := context.WithTimeout(proc.Context, timeout)
-		defer cancel()
-		var probes errgroup.Group
-		s.mu.Lock()
-		for _, m := range u.members {
-			if u.proc == proc && u.phase == running && m.state == active {
-				instance, before := m.instance, m.readiness
-				probes.Go(func() error { return s.probeMember(ctx, m, instance, before) })
-			}
-		}
-		s.mu.Unlock()
-		if probes.Wait() == nil {
+		if s.probeMembers(u, proc, timeout) == nil {
 			silent = 0
 		} else if silent++; stopped && proc.Stopped() {
-			return errors.New("a signal had stopped it")
+			proc.Kill("the process was killed: a signal had stopped it")
 		} else if silent == maxSilent {
-			return fmt.Errorf("%d health probes unanswered, each for %s", silent, s.options.ProbeTimeout)
+			proc.Kill(fmt.Sprintf("the process was killed: %d health probes unanswered, each for %s", silent,
+				s.options.ProbeTimeout))
 		}
-		return nil
-	})
+	}
 }
 
-// guard kills a process that exceeds one of its limits.
-func (s *Supervisor) guard(proc *Process, l sandbox.Limits) {
-	interval := s.options.UsageInterval
-	if l.Alone {
-		interval *= aloneEvery
+// probeMembers probes the active extensions of a process, and returns an error if one does
+// not answer.
+func (s *Supervisor) probeMembers(u *unit, proc *Process, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(proc.Context, timeout)
+	defer cancel()
+	var probes errgroup.Group
+	s.mu.Lock()
+	for _, m := range u.members {
+		if u.proc == proc && u.phase == running && m.state == active {
+			instance, before := m.instance, m.readiness
+			probes.Go(func() error { return s.probeMember(ctx, m, instance, before) })
+		}
 	}
-	n := 0
-	s.check(proc, interval, func() error {
-		n++
-		return s.options.Guard(proc.PID, l, n%diskEvery == 0)
-	})
+	s.mu.Unlock()
+	return probes.Wait()
 }
 
 // probeMember probes one member. An answer with an error is an answer too.

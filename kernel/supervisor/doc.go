@@ -9,8 +9,8 @@
 // the process or of its members swaps the process; a change of one member alone
 // shuts that member down and initializes it again, and the others go on.
 //
-// The supervisor restarts an extension that ends, does not answer three health
-// probes, or outgrows its memory, with growing, jittered delays. Too many failures
+// The supervisor restarts an extension that ends, or does not answer three
+// health probes, with growing, jittered delays. Too many failures
 // within a window make it failed until Restart or another Spec, which stops only
 // the extensions that require it. An error that a restart cannot fix (wrong
 // protocol, a refused description) makes it failed at once.
@@ -24,12 +24,8 @@
 //   - No extension blocks the supervisor: after a deadline without an answer,
 //     Process.Kill ends it.
 //   - Instance.Context ends with Process.Context, without polling.
-//   - An extension that exceeds a limit (memory, processes, data on disk) is killed,
-//     and the reason is reported.
 //
 // # Not promised
 //
-// Limits are checked at intervals: a fast process exceeds them for a moment.
-// Deleted files that are still open are charged to no directory. What a process may do,
-// and what ends with it, is up to the Launcher.
+// What a process may do and use, and what ends with it, is up to the Launcher.
 package supervisor

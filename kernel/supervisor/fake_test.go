@@ -3,7 +3,6 @@ package supervisor_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"iter"
 	"maps"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,7 +65,7 @@ func (w *world) start(ctx context.Context, l supervisor.Launch) (*supervisor.Pro
 			}
 		}
 	}
-	p := &fakeProcess{world: w, ids: l.IDs}
+	p := &fakeProcess{world: w, ids: l.IDs, limits: l.Limits}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	p.cancel = cancel
 	p.Process = supervisor.Process{
@@ -99,17 +97,7 @@ type fakeProcess struct {
 	ids    []string
 	cancel context.CancelCauseFunc
 	once   sync.Once
-	memory atomic.Int64
-}
-
-// guard ends a process whose memory is over the limit.
-func (w *world) guard(pid int, l sandbox.Limits, _ bool) error {
-	for _, p := range w.processes() {
-		if p.PID == pid && p.memory.Load() > l.Memory && l.Memory > 0 {
-			return fmt.Errorf("run.memory allows %d MiB", l.Memory>>20)
-		}
-	}
-	return nil
+	limits sandbox.Limits
 }
 
 func (p *fakeProcess) end(e supervisor.Exit) {
@@ -179,7 +167,7 @@ func inHeldBubble(t *testing.T, f func(*testing.T, *fakeBench)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, live: map[*fakeProcess]bool{}}
 		r := supervisortest.NewRecorder(t)
-		b := &fakeBench{supervisor.New(supervisor.Options{Observer: r, Guard: w.guard, Launcher: w.start}), r, w}
+		b := &fakeBench{supervisor.New(supervisor.Options{Observer: r, Launcher: w.start}), r, w}
 		defer func() {
 			if err := b.Stop(context.Background()); err != nil {
 				t.Error(err)

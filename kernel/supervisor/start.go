@@ -27,11 +27,7 @@ func (s *Supervisor) launchUnit(u *unit) {
 		bounded, cancel := context.WithTimeoutCause(ctx, l.StartTimeout, tooSlow(l.StartTimeout))
 		defer cancel()
 		defer abort(nil)
-		err := s.options.Guard(0, l.Limits, true)
-		var proc *Process
-		if err == nil {
-			proc, err = s.start(bounded, l)
-		}
+		proc, err := s.start(bounded, l)
 		took := time.Since(began)
 		select {
 		case <-s.begun: // the wait does not count
@@ -70,9 +66,6 @@ func (s *Supervisor) launched(u *unit, proc *Process, left time.Duration, err er
 			proc.Release()
 		})
 		s.work.Go(func() { s.probe(u, proc) })
-		limits := u.started.Limits
-		limits.Sockets = proc.Sockets
-		s.work.Go(func() { s.guard(proc, limits) })
 	}
 	s.reconcile()
 	u.deadline = time.Time{}
@@ -129,7 +122,7 @@ func (s *Supervisor) fail(r *recovery, policy Restart, members map[string]*membe
 	note(members, err.Error(), f.Crash)
 	ids := sortedKeys(members)
 	delay, again := r.next(time.Now(), policy)
-	if !again || f.Permanent || errors.Is(err, ErrNoRoom) {
+	if !again || f.Permanent {
 		r.final = Failed
 		s.options.Log.Error("extension failed", "extensions", ids, "error", err)
 		return

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"maps"
 	"reflect"
 	"slices"
@@ -33,14 +32,9 @@ type Options struct {
 	// Launcher starts processes. Nil: only extensions with Spec.Serve can run.
 	Launcher Launcher
 	// ProbeInterval is the time between two health probes, each of which times out
-	// after ProbeTimeout. UsageInterval is the time between two checks of the memory
-	// and the number of processes of an extension; its data on disk is checked a
-	// fifth as often. Zero: 10 s, 5 s, 1 s.
+	// after ProbeTimeout. Zero: 10 s, 5 s.
 	ProbeInterval time.Duration
 	ProbeTimeout  time.Duration
-	UsageInterval time.Duration
-	// Guard checks limits. Nil: there are none.
-	Guard Guard
 }
 
 func (o Options) withDefaults() Options {
@@ -50,12 +44,8 @@ func (o Options) withDefaults() Options {
 			return nil, Failure{Err: errNoLauncher, Permanent: true}
 		}
 	}
-	if o.Guard == nil {
-		o.Guard = func(int, sandbox.Limits, bool) error { return nil }
-	}
 	o.ProbeInterval = cmp.Or(o.ProbeInterval, 10*time.Second)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 5*time.Second)
-	o.UsageInterval = cmp.Or(o.UsageInterval, time.Second)
 	return o
 }
 
