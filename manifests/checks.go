@@ -22,13 +22,6 @@ import (
 // tools, or keys beside ids in the configuration.
 var reservedIDs = []string{"core", "kernel", "switchboard", "default", "hold", "total", "scout"}
 
-// kernelOnly lists the topics that only the kernel publishes.
-var kernelOnly = []string{
-	"agent.input.*", "channel.send.*", "command.*", "system.delivery.dead", "system.extension.*",
-	"system.person.revoked", "system.person.changed", "system.conversation.stopped", "schedules.declared",
-	"tool.call.*", "tool.result.*",
-}
-
 const label = `[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?` // of a host name
 
 var (
@@ -283,10 +276,8 @@ func checkPublish(s string) *strictyaml.Fault {
 	if s == "agent.output" {
 		return strictyaml.Faultf("agent.output needs no grant: every agent may publish it, and only agents may")
 	}
-	for _, k := range kernelOnly {
-		if topic.Overlap(k, s) {
-			return strictyaml.Faultf("%q cannot be granted: only the kernel publishes %s", s, k)
-		}
+	if k := topic.KernelOnly(s); k != "" {
+		return strictyaml.Faultf("%q cannot be granted: only the kernel publishes %s", s, k)
 	}
 	return nil
 }

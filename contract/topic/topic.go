@@ -9,7 +9,10 @@
 // All functions are pure and never panic; matching allocates nothing.
 package topic
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // MaxLength is the largest length of a topic, in bytes.
 const MaxLength = 200
@@ -35,6 +38,43 @@ var kernel = [...]string{
 	"schedules.declared",
 	"session.idle.*",
 	"model.usage",
+}
+
+// published are those of the kernel's topics that an extension may be granted to publish.
+var published = [...]string{
+	"user.message", "agent.output", "system.user.notify", "system.user.ask", "system.agent.task",
+	"system.agent.background",
+}
+
+// KernelOnly returns the pattern of topics that only the kernel publishes and to which the
+// topic, or some topic of the pattern, belongs; empty: none.
+func KernelOnly(pattern string) string {
+	if !Reserved(Owner(pattern)) {
+		return ""
+	}
+	for _, k := range kernel {
+		if !slices.Contains(published[:], k) && Overlap(k, pattern) {
+			return k
+		}
+	}
+	return ""
+}
+
+// Covers reports whether every topic of a pattern is one of the granted pattern.
+func Covers(granted, pattern string) bool {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	switch {
+	case granted == pattern:
+		return true
+	case !ValidPattern(pattern), pattern == "*":
+		return false
+	case !wild:
+		return Match(granted, pattern)
+	case granted == "*":
+		return !Reserved(Owner(pattern))
+	}
+	outer, wild := strings.CutSuffix(granted, "*")
+	return wild && strings.HasPrefix(prefix, outer)
 }
 
 // KernelPatterns returns all topics of the kernel as patterns: those that end in

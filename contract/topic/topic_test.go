@@ -161,3 +161,31 @@ func FuzzMatch(f *testing.F) {
 		}
 	})
 }
+
+func TestKernelOnly(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]string{
+		"user.message": "", "agent.output": "", "agent.input.chief": "agent.input.*", "tool.call.x": "tool.call.*",
+		"tool.*": "tool.call.*", "system.*": "system.delivery.dead", "system.user.*": "", "jotter.done": "", "*": "",
+		"model.usage": "model.usage", "session.idle.x": "session.idle.*",
+	} {
+		if got := topic.KernelOnly(pattern); got != want {
+			t.Errorf("KernelOnly(%q) = %q, want %q", pattern, got, want)
+		}
+	}
+}
+
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		granted, pattern string
+		want             bool
+	}{
+		{"a.b", "a.b", true}, {"a.*", "a.b", true}, {"a.*", "a.b.*", true}, {"a.b.*", "a.*", false}, {"*", "a.*", true},
+		{"*", "agent.*", false}, {"a.*", "*", false}, {"a.b", "a.c", false}, {"*", "*", true}, {"a.*", "ab.c", false},
+	} {
+		if got := topic.Covers(tc.granted, tc.pattern); got != tc.want {
+			t.Errorf("Covers(%q, %q) = %t, want %t", tc.granted, tc.pattern, got, tc.want)
+		}
+	}
+}

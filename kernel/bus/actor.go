@@ -3,7 +3,6 @@ package bus
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -46,22 +45,14 @@ func Channels(a *Actor, _ *busv1.Effect) error {
 	return fmt.Errorf("%w: only a channel gives receipts: %q lacks \"provides: {channel: ...}\"", contract.ErrDenied, a.ID)
 }
 
-// kernelTopics begin the topics that only the kernel publishes.
-var kernelTopics = []string{
-	contract.TopicAgentOutput, contract.TopicAgentInput, contract.TopicChannelSend, contract.TopicCommand,
-	contract.TopicExtension, contract.TopicPersonRevoked, contract.TopicPersonChanged, contract.TopicStopped,
-	contract.TopicToolCall, contract.TopicToolResult, contract.TopicSessionIdle, contract.TopicDeliveryDead, contract.TopicSchedulesDeclared, contract.TopicModelUsage,
-}
-
 func mayPublish(a *Actor, e *busv1.Effect) error {
 	t := e.GetPublish().GetTopic()
-	byKernel := func(name string) bool { return t == name || strings.HasSuffix(name, ".") && strings.HasPrefix(t, name) }
 	switch {
 	case !topic.ValidTopic(t):
 		return fmt.Errorf("%w: %q is not a topic: lower-case words with dots between them", contract.ErrInvalid, t)
 	case t == contract.TopicAgentOutput && a.Agent:
 		return nil
-	case slices.ContainsFunc(kernelTopics, byKernel):
+	case t == contract.TopicAgentOutput, topic.KernelOnly(t) != "":
 		return fmt.Errorf("%w: %q is published by the kernel alone", contract.ErrDenied, t)
 	case t == contract.TopicUserMessage && !a.Channel:
 		return fmt.Errorf("%w: only a channel reports messages of people: %q lacks \"provides: {channel: ...}\"",
@@ -75,7 +66,7 @@ func mayPublish(a *Actor, e *busv1.Effect) error {
 
 // MayWatch reports whether the actor may read events of the pattern.
 func (a *Actor) MayWatch(pattern string) error {
-	if a.kernel || slices.ContainsFunc(a.Subscribe, func(granted string) bool { return covers(granted, pattern) }) {
+	if a.kernel || slices.ContainsFunc(a.Subscribe, func(granted string) bool { return topic.Covers(granted, pattern) }) {
 		return nil
 	}
 	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {subscribe: [{topic: %s}]}\"", contract.ErrDenied,
@@ -110,21 +101,4 @@ func (a *Actor) MayAdminister(reading bool) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {admin: %s}\"", contract.ErrDenied, a.ID, need)
-}
-
-// covers reports whether every topic of a pattern is one of the granted pattern.
-func covers(granted, pattern string) bool {
-	prefix, wild := strings.CutSuffix(pattern, "*")
-	switch {
-	case granted == pattern:
-		return true
-	case !topic.ValidPattern(pattern), pattern == "*":
-		return false
-	case !wild:
-		return topic.Match(granted, pattern)
-	case granted == "*":
-		return !topic.Reserved(topic.Owner(pattern))
-	}
-	outer, wild := strings.CutSuffix(granted, "*")
-	return wild && strings.HasPrefix(prefix, outer)
 }

@@ -61,8 +61,13 @@ func (c *commandCalls) take(ctx context.Context, f bus.Frame) bus.Frame {
 	return f
 }
 
-// begin runs a delivery if it is a command that the extension provides.
+// begin runs a delivery if it is a command that the extension provides. It acknowledges a
+// result of a tool that the extension does not want to know.
 func (c *commandCalls) begin(ctx context.Context, d *busv1.Delivery) bool {
+	if d.GetEvent().GetTopic() == contract.TopicToolResult+c.instance.actor.ID && !c.instance.handlesEvents() {
+		c.host.Bus.Outcome(c.instance.actor, outcome(d, busv1.Outcome_KIND_ACK, ""))
+		return true
+	}
 	name, is := strings.CutPrefix(d.GetEvent().GetTopic(), contract.TopicCommand)
 	dir := c.host.Directory.Current()
 	known := dir.Command(name)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -76,11 +75,7 @@ func (h *Host) exchange(g *instance, sink *bus.Sink) error {
 				return ctx.Err()
 			}
 			for _, d := range commands.take(ctx, frame).Deliveries {
-				kind := busv1.Outcome_KIND_FAIL
-				if strings.HasPrefix(d.GetEvent().GetTopic(), contract.TopicToolResult) { // not of interest to it
-					kind = busv1.Outcome_KIND_ACK
-				}
-				h.Bus.Outcome(g.actor, outcome(d, kind, "the extension handles no events"))
+				h.Bus.Outcome(g.actor, outcome(d, busv1.Outcome_KIND_FAIL, "the extension handles no events"))
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/metering"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -49,30 +50,10 @@ type Ledger struct {
 // day holds what the limits of one day, and of its month, are checked against.
 type day struct {
 	name     string
-	used     tally
-	month    tally
-	underway tally           // estimated
+	used     metering.Tally
+	month    metering.Tally
+	underway metering.Tally  // estimated
 	warned   map[string]bool // settings whose limits are near, and the owner was told
-}
-
-// tally counts what was spent, by what a limit may be for.
-type tally map[subject]int64
-
-// subject is an agent, a model or an account; empty: all together. The unit is a
-// currency; empty: tokens.
-type subject struct{ agent, model, account, unit string }
-
-// add adds a completion, or with -1 takes it off.
-func (t tally) add(u *contract.ModelUsage, sign int64) {
-	subjects := []subject{{}, {agent: u.Agent}, {model: u.Model}, {account: u.Person}}
-	if u.Person == "" {
-		subjects = subjects[:3]
-	}
-	for _, of := range subjects {
-		t[of] += sign * (u.InputTokens + u.OutputTokens)
-		of.unit = u.Currency
-		t[of] += sign * u.CostMicros
-	}
 }
 
 // NewLedger returns the ledger of a store.
@@ -88,7 +69,7 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 	if l.today != nil && l.today.name == name {
 		return l.today, nil
 	}
-	d := &day{name: name, used: tally{}, month: tally{}, underway: tally{}, warned: map[string]bool{}}
+	d := &day{name: name, used: metering.Tally{}, month: metering.Tally{}, underway: metering.Tally{}, warned: map[string]bool{}}
 	err := l.bus.View(context.Background(), func(r journal.Reader) error { // the store ends it when it closes
 		return scan(r, sumPrefix+local.Format("2006-01"), func(r Row) {
 			u := contract.ModelUsage{
@@ -111,8 +92,8 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 
 // count counts a completion of the month, or of today.
 func (d *day) count(u *contract.ModelUsage, today bool) {
-	if d.month.add(u, 1); today {
-		d.used.add(u, 1)
+	if d.month.Add(u, 1); today {
+		d.used.Add(u, 1)
 	}
 }
 
@@ -154,7 +135,7 @@ func (l *Ledger) Begin(u contract.ModelUsage) (*Completion, error) {
 		return nil, &LimitError{reached[0].Model == "", cmp.Or(reached[0].Refusal, reached[0].describe(dir))}
 	}
 	charge(dir, &u)
-	d.underway.add(&u, 1)
+	d.underway.Add(&u, 1)
 	return &Completion{l, d, requested, u}, nil
 }
 
@@ -186,7 +167,7 @@ func (l *Ledger) reached(dir *directory.Snapshot, u *contract.ModelUsage) (d *da
 // limit is a limit, and what it counts.
 type limit struct {
 	*directory.Limit
-	subjects []subject
+	subjects []metering.Subject
 }
 
 // limits returns the configured limits. That of a person counts all their accounts.
@@ -204,10 +185,10 @@ func (l *Ledger) limits(dir *directory.Snapshot) (all []limit, err error) {
 	for i := range dir.Limits {
 		x := limit{&dir.Limits[i], nil}
 		if x.Person == "" {
-			x.subjects = []subject{{agent: x.Agent, model: x.Model, unit: x.Currency}}
+			x.subjects = []metering.Subject{{Agent: x.Agent, Model: x.Model, Unit: x.Currency}}
 		} else {
 			for _, id := range people.Named(known, accounts, x.Person) {
-				x.subjects = append(x.subjects, subject{account: id, unit: x.Currency})
+				x.subjects = append(x.subjects, metering.Subject{Account: id, Unit: x.Currency})
 			}
 		}
 		all = append(all, x)
@@ -217,10 +198,7 @@ func (l *Ledger) limits(dir *directory.Snapshot) (all []limit, err error) {
 
 // counts reports whether the limit counts a completion.
 func (x *limit) counts(u *contract.ModelUsage) bool {
-	return slices.ContainsFunc(x.subjects, func(s subject) bool {
-		return cmp.Or(s.agent, u.Agent) == u.Agent && cmp.Or(s.model, u.Model) == u.Model &&
-			cmp.Or(s.account, u.Person) == u.Person
-	})
+	return slices.ContainsFunc(x.subjects, func(s metering.Subject) bool { return s.Counts(u) })
 }
 
 // of returns what a limit counts, and what is under way.
@@ -259,7 +237,7 @@ func (c *Completion) Drop() {
 
 // end removes the completion from those under way; the caller holds the ledger's mu.
 func (c *Completion) end() {
-	c.day.underway.add(&c.estimate, -1)
+	c.day.underway.Add(&c.estimate, -1)
 	c.estimate = contract.ModelUsage{}
 }
 

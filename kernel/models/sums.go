@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/metering"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
@@ -22,8 +23,6 @@ const (
 	sumPrefix = "usage/" // of sums in the kernel's own KV: usage/<day>/<agent>[~<account>]/<model>
 	// pruneMost is how many old sums are deleted on a day.
 	pruneMost = 2000
-	// maxCurrencies bounds the currencies of one sum: a provider reports them.
-	maxCurrencies = 8
 )
 
 // Key names the sum of one day, agent and model, for one account or for no person.
@@ -33,37 +32,10 @@ func (k Key) String() string {
 	return sumPrefix + k.Day + "/" + strings.TrimSuffix(k.Agent+"~"+k.Person, "~") + "/" + k.Model
 }
 
-// Sum is the cost of several completions.
-type Sum struct {
-	Calls     int64 `json:"calls"`
-	Input     int64 `json:"input"`
-	Output    int64 `json:"output"`
-	Cached    int64 `json:"cached,omitempty"`    // input tokens that came from a cache of the provider
-	Estimated int64 `json:"estimated,omitempty"` // calls whose tokens the provider did not report
-	// Costs is the money by its currency, in millionths.
-	Costs map[string]int64 `json:"costs,omitempty"`
-}
-
-func (s *Sum) add(u contract.ModelUsage) {
-	s.Calls++
-	s.Input += u.InputTokens
-	s.Output += u.OutputTokens
-	s.Cached += u.CachedTokens
-	if s.Costs == nil {
-		s.Costs = map[string]int64{}
-	}
-	if _, known := s.Costs[u.Currency]; u.CostMicros > 0 && (known || len(s.Costs) < maxCurrencies) {
-		s.Costs[u.Currency] += u.CostMicros
-	}
-	if u.Estimated {
-		s.Estimated++
-	}
-}
-
 // Row is the sum of a Key.
 type Row struct {
 	Key
-	Sum
+	metering.Sum
 }
 
 // Rows returns the sums of the last days, including today, in the order of the
@@ -151,12 +123,12 @@ func (u *use) write(tx *bus.Tx) error {
 		return err
 	}
 	key := Key{u.day, u.usage.Agent, u.usage.Person, u.usage.Model}.String()
-	stored, err := journal.Load[Sum](tx, contract.KernelSource, key)
+	stored, err := journal.Load[metering.Sum](tx, contract.KernelSource, key)
 	if err != nil {
 		return err
 	}
-	sum := cmp.Or(stored, &Sum{})
-	sum.add(u.usage)
+	sum := cmp.Or(stored, &metering.Sum{})
+	sum.Add(u.usage)
 	if err := journal.Save(tx, contract.KernelSource, key, sum); err != nil || u.notice == nil {
 		return err
 	}

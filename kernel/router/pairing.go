@@ -207,6 +207,7 @@ func (r *MessageRouter) Named(tx journal.Reader, of contract.Principal, name, ch
 	if of.Confined {
 		return to, errOthersRead
 	}
+	to.From = of.Extension
 	all, err := people.Accounts(tx)
 	found := map[string]people.Account{} // by person
 	var known []string

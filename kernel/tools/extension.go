@@ -12,7 +12,6 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/coretool"
-	"github.com/switchboard-run/switchboard/contract/topic"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -24,8 +23,7 @@ import (
 
 const (
 	callAge    = 24 * time.Hour // how long a call may wait for the extension of its tool
-	maxCallID  = 1000
-	callCredit = 256 // events of calls that no goroutine has yet
+	callCredit = 256            // events of calls that no goroutine has yet
 )
 
 // caller handles the events of calls.
@@ -40,28 +38,12 @@ func Subscription() bus.Subscription {
 
 // Effects are the effects that concern tools.
 func Effects() []bus.Effect {
-	return []bus.Effect{{Kind: (*busv1.Effect_Call)(nil), Grant: mayCall, Check: checkCall, Apply: create}}
+	return []bus.Effect{{Kind: (*busv1.Effect_Call)(nil), Grant: mayCall, Check: func(e *busv1.Effect) error { return coretool.CheckCall(e.GetCall()) }, Apply: create}}
 }
 
 func mayCall(a *bus.Actor, e *busv1.Effect) error {
 	if name := e.GetCall().GetTool(); !directory.MatchesTool(a.Tools, name) {
 		return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {tools: [%s]}\"", contract.ErrDenied, a.ID, name)
-	}
-	return nil
-}
-
-func checkCall(e *busv1.Effect) error {
-	q := e.GetCall()
-	switch extension, name, _ := strings.Cut(q.GetTool(), "/"); {
-	case q.GetId() == "" || len(q.GetId()) > maxCallID:
-		return fmt.Errorf("%w: id of a call of %d bytes: it has 1 to %d", contract.ErrInvalid, len(q.GetId()), maxCallID)
-	case name == "" || !topic.ValidTopic(contract.TopicToolCall+extension):
-		return fmt.Errorf("%w: %q is not the name of a tool: <extension>/<tool>", contract.ErrInvalid, q.GetTool())
-	case len(q.GetArguments()) > contract.MaxPayload/2:
-		return fmt.Errorf("%w: arguments of %d bytes for %s: the limit is %d", contract.ErrTooLarge,
-			len(q.GetArguments()), q.GetTool(), contract.MaxPayload/2)
-	case !json.Valid(arguments(q.GetArguments())):
-		return fmt.Errorf("%w: the arguments for %s are not JSON", contract.ErrInvalid, q.GetTool())
 	}
 	return nil
 }

@@ -239,7 +239,7 @@ func TestCallsThatFollowEachOtherEnd(t *testing.T) {
 
 func TestAnExtensionSendsByACoreTool(t *testing.T) {
 	play(t, func(w *world) {
-		p := probe(w.World, "core/send_to_channel", "core/list_channels")
+		p := probe(w.World, "core/send_to_*", "core/list_channels")
 		p.Must("", call("list", "core/list_channels", ""))
 		if r := only(w.World, p); r.Error || !strings.Contains(r.Content, `"telegram"`) {
 			t.Errorf("channels: %+v", r)
@@ -250,6 +250,11 @@ func TestAnExtensionSendsByACoreTool(t *testing.T) {
 		}
 		if r := only(w.World, p); r.Error || !strings.Contains(r.Content, "delivered") {
 			t.Errorf("send: %+v", r)
+		}
+		w.telegram.Says("anna", "hi")
+		p.Must("", call("person", "core/send_to_person", `{"person":"anna","text":"Hello"}`))
+if m := w.telegram.ShowsOne(); m.Text != "From probe: Hello" {
+			t.Errorf("message %+v", m)
 		}
 	})
 }
