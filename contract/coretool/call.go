@@ -13,8 +13,9 @@ import (
 // maxCallID is the largest id of a call of an extension, in bytes.
 const maxCallID = 1000
 
-// CheckCall refuses a call of an extension that is wrong by itself.
-func CheckCall(q *busv1.CallTool) error {
+// CheckCall refuses the effect call of an extension that is wrong by itself.
+func CheckCall(e *busv1.Effect) error {
+	q := e.GetCall()
 	switch extension, name, _ := strings.Cut(q.GetTool(), "/"); {
 	case q.GetId() == "" || len(q.GetId()) > maxCallID:
 		return fmt.Errorf("%w: id of a call of %d bytes: it has 1 to %d", contract.ErrInvalid, len(q.GetId()), maxCallID)

@@ -69,7 +69,9 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 	if l.today != nil && l.today.name == name {
 		return l.today, nil
 	}
-	d := &day{name: name, used: metering.Tally{}, month: metering.Tally{}, underway: metering.Tally{}, warned: map[string]bool{}}
+	d := &day{
+		name: name, used: metering.Tally{}, month: metering.Tally{}, underway: metering.Tally{}, warned: map[string]bool{},
+	}
 	err := l.bus.View(context.Background(), func(r journal.Reader) error { // the store ends it when it closes
 		return scan(r, sumPrefix+local.Format("2006-01"), func(r Row) {
 			u := contract.ModelUsage{

@@ -253,7 +253,7 @@ func TestAnExtensionSendsByACoreTool(t *testing.T) {
 		}
 		w.telegram.Says("anna", "hi")
 		p.Must("", call("person", "core/send_to_person", `{"person":"anna","text":"Hello"}`))
-if m := w.telegram.ShowsOne(); m.Text != "From probe: Hello" {
+		if m := w.telegram.ShowsOne(); m.Text != "From probe: Hello" {
 			t.Errorf("message %+v", m)
 		}
 	})
