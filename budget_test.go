@@ -28,19 +28,19 @@ var budgets = map[string]budget{
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {250, 240},
 	"kernel/fair":       {142, 190},
-	"kernel/host":       {1416, 1230},
-	"kernel/journal":    {331, 225},
+	"kernel/host":       {1419, 1230},
+	"kernel/journal":    {332, 225},
 	"kernel/models":     {657, 690},
 	"kernel/people":     {365, 250},
 	"kernel/questions":  {183, 315},
-	"kernel/router":     {2535, 1850},
+	"kernel/router":     {2536, 1850},
 	"kernel/session":    {1330, 1150},
 	"kernel/supervisor": {1249, 1250},
-	"kernel/tools":      {1229, 1250},
+	"kernel/tools":      {1437, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14479, 12000}
+var kernelBudget = budget{14606, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()
