@@ -146,6 +146,7 @@ func valueOf(t reflect.Type, tag reflect.StructTag) object {
 		}
 	case t.Kind() == reflect.Float64:
 		s["type"] = "number"
+	case t.Kind() == reflect.Interface: // any value
 	case t.Kind() == reflect.Bool:
 		s["type"] = "boolean"
 	default:

@@ -238,6 +238,8 @@ type ChannelSend struct {
 	Anywhere bool `json:"anywhere,omitempty"`
 	// Asked: the recipient asked for it at this time: quiet hours do not hold it back.
 	Asked bool `json:"asked,omitempty"`
+	// Private is that of the UserNotify.
+	Private bool `json:"private,omitempty"`
 }
 
 // RemovesDraft reports whether s only removes a draft.
@@ -263,6 +265,8 @@ type UserNotify struct {
 	ReplyTo   string   `json:"reply_to,omitempty"`
 	// Asked: the recipient asked for it at this time: quiet hours do not hold it back.
 	Asked bool `json:"asked,omitempty"`
+	// Private: it is for the owner alone, and never goes to a group.
+	Private bool `json:"private,omitempty"`
 }
 
 // UserAsk is the payload of system.user.ask: a question for a person. It blocks

@@ -25,8 +25,9 @@ import (
 
 // States of an extension that does not take part.
 const (
-	stateDisabled = "disabled" // by the configuration
-	stateInvalid  = "invalid"  // its files, or those of what it requires, are wrong
+	stateDisabled   = "disabled"    // by the configuration
+	stateInvalid    = "invalid"     // its files, or those of what it requires, are wrong
+	stateNotAllowed = "not_allowed" // the owner did not allow what it asks for
 )
 
 // described describes an installation for its owner.
@@ -47,6 +48,11 @@ func (d described) Describe(s *adminv1.Status, damage error) {
 	for _, problem := range p.linkProblems {
 		s.Problems = append(s.Problems, valid(problem.String()))
 	}
+	for _, id := range p.pending() {
+		if a := p.asked[id]; !a.older { // the row of an extension says that
+			s.Hints = append(s.Hints, valid(id+": "+a.waiting(id)))
+		}
+	}
 	if hint := p.config.AccidentalUTC(config.ThisMachine()); hint != "" {
 		s.Hints = append(s.Hints, hint)
 	}
@@ -66,16 +72,19 @@ func (d described) Extensions(rows []*adminv1.Extension) []*adminv1.Extension {
 	for _, e := range p.entries {
 		x := &adminv1.Extension{Id: e.ID, State: string(supervisor.Inactive)}
 		if off, disabled := p.disabled[e.File]; disabled {
-			x.State, x.Detail = stateInvalid, valid(off.Reason)
-			if off.Cause == manifests.SwitchedOff {
-				x.State = stateDisabled
-			}
+			x.State, x.Detail = stateOf(off.Cause), valid(off.Reason)
 		} else if x = cmp.Or(running[e.ID], x); x.Pid != 0 {
 			x.Sandbox = d.sandboxOf(p, x, members[x.Pid])
 		}
 		x.Builtin = e.Builtin
 		if m := e.Manifest; m != nil {
 			x.Name, x.Version, x.Kinds = m.Name, m.Version, kindsOf(m)
+		}
+		if a := p.asked[e.ID]; a != nil && !e.Builtin {
+			x.Consent = a.row()
+			if a.older {
+				x.Problem = valid(e.ID + ": " + a.waiting(e.ID))
+			}
 		}
 		if err := p.problems[e.ID]; err != nil {
 			x.Problem = valid(err.Error())
@@ -84,6 +93,16 @@ func (d described) Extensions(rows []*adminv1.Extension) []*adminv1.Extension {
 	}
 	slices.SortStableFunc(all, func(x, y *adminv1.Extension) int { return strings.Compare(x.Id, y.Id) })
 	return all
+}
+
+func stateOf(c manifests.Cause) string {
+	switch c {
+	case manifests.SwitchedOff:
+		return stateDisabled
+	case manifests.Consent:
+		return stateNotAllowed
+	}
+	return stateInvalid
 }
 
 // valid returns a text as gRPC carries it.

@@ -116,6 +116,9 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	if err := i.keepBackups(); err != nil {
 		return nil, err
 	}
+	if err := prepareConsent(o.Home); err != nil {
+		return nil, err
+	}
 	store := sync.OnceValues(i.openStore)
 	go func() { _, _ = store() }() // while manifests are read and processes start
 	defer func() {
@@ -124,6 +127,9 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 		}
 	}()
 	if i.files, err = openFiles(o, live); err != nil {
+		return nil, err
+	}
+	if err := i.files.consent.Create(); err != nil {
 		return nil, err
 	}
 	i.keeper = i.newKeeper()
@@ -183,6 +189,12 @@ func (i *Installation) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() { i.files.live.Watch(watchCtx, func(config.Change) { i.replan() }) })
 	background.Go(func() { i.files.dropped.Watch(watchCtx, func([]manifests.Change) { i.replan() }) })
+	background.Go(func() { i.files.consent.Watch(watchCtx, i.replan) })
+	background.Go(func() {
+		i.planMu.Lock()
+		defer i.planMu.Unlock()
+		i.followUp(i.plan.Load())
+	})
 	background.Go(func() { i.keeper.Run(watchCtx) })
 	release := context.AfterFunc(ctx, func() { recordHolder(i.lock, heldToStop) })
 	i.log.Info("the kernel is running", "home", i.options.Home.Path(), "version", i.options.Version)
@@ -223,6 +235,7 @@ func (i *Installation) replan() {
 	if err := i.Kernel.Apply(specs, i.files.settings(next)); err != nil {
 		i.log.Error("apply the changed files", "error", err)
 	}
+	i.followUp(next)
 }
 
 // report logs each problem once.

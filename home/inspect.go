@@ -14,6 +14,7 @@ import (
 type Inspection struct {
 	ConfigErr  error            // of config.yaml; usually a config.Problems
 	SecretsErr error            // of secrets.env
+	ConsentErr error            // of the file with what the owner allowed
 	References config.Problems  // to ids in config.yaml that no extension has
 	UTC        string           // see config.AccidentalUTC
 	Entries    []InspectedEntry // by id
@@ -38,6 +39,7 @@ type InspectedEntry struct {
 	// Manifest is nil if it is missing or invalid.
 	Manifest *manifests.Manifest
 	Err      error               // of its files
+	Waiting  string              // what the owner can do if it is not allowed, or only an older version is
 	Disabled *manifests.Disabled // why it does not start; nil: it does
 	Missing  []string            // required secrets that are not set
 	Config   map[string]any      // in force
@@ -66,6 +68,7 @@ func Inspect(o Options) (*Inspection, error) {
 	}
 	_, found.Timezone = c.Zone(config.ThisMachine())
 	found.ConfigErr, found.SecretsErr = live.Errors()
+	found.ConsentErr = p.consentErr
 	var known, read []string
 	for _, e := range p.entries {
 		known = append(known, e.ID)
@@ -73,6 +76,9 @@ func Inspect(o Options) (*Inspection, error) {
 		x := InspectedEntry{ID: e.ID, Builtin: e.Builtin, Manifest: e.Manifest, Err: p.problems[e.ID]}
 		if d, out := p.disabled[e.File]; out {
 			x.Disabled = &d
+		}
+		if a := p.asked[e.ID]; a != nil && !e.Builtin && (a.older || x.Disabled != nil && x.Disabled.Cause == manifests.Consent) {
+			x.Waiting = a.waiting(e.ID)
 		}
 		if m := p.members[e.ID]; m != nil && x.Disabled == nil {
 			x.Missing, x.Config, x.Secrets, x.Env = m.missing, m.config, m.secrets, m.env

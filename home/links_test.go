@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/consent/consenttest"
 	"github.com/switchboard-run/switchboard/kernel"
 )
 
@@ -33,9 +34,12 @@ func planned(t *testing.T, lines string) (*files, *plan) {
 		}
 	}
 	for id, needs := range map[string]string{"a": "", "b": "", "c": "nobody"} {
-		write(fmt.Sprintf("api: 1\nid: %[1]s\nname: Agent %[1]s\nversion: 1.0.0\ndescription: Is %[1]s.\nrequires: "+
-			"{extensions: [%[2]s]}\nagent: {instructions: You are %[1]s.}\n",
-			id, needs), home.Extensions(), id, "manifest.yaml")
+		manifest := fmt.Sprintf("api: 1\nid: %[1]s\nname: Agent %[1]s\nversion: 1.0.0\ndescription: Is %[1]s.\nrequires: "+
+			"{extensions: [%[2]s]}\nagent: {instructions: You are %[1]s.}\n", id, needs)
+		write(manifest, home.Extensions(), id, "manifest.yaml")
+		if err := consenttest.Allow(home.Path(), id, manifest); err != nil {
+			t.Fatal(err)
+		}
 	}
 	write("timezone: Europe/Berlin\n"+lines, home.Config())
 	o := Options{

@@ -11,6 +11,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/mcpfile"
 	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/consent"
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
@@ -23,6 +24,7 @@ type files struct {
 	live     *config.Live
 	dropped  *manifests.Dir
 	builtins []manifests.Entry
+	consent  *consent.Live
 }
 
 func openFiles(o Options, live *config.Live) (f *files, err error) {
@@ -30,8 +32,11 @@ func openFiles(o Options, live *config.Live) (f *files, err error) {
 	if f.builtins, err = manifests.LoadBuiltin(o.Builtins, o.BuiltinsPrefix); err != nil {
 		return nil, err
 	}
-	f.dropped, err = manifests.OpenDir(o.Home.Extensions())
-	return f, err
+	if f.dropped, err = manifests.OpenDir(o.Home.Extensions()); err != nil {
+		return nil, err
+	}
+	f.openConsent()
+	return f, nil
 }
 
 // plan is a snapshot of which extensions run, and how, made of manifests,
@@ -49,6 +54,10 @@ type plan struct {
 	linkProblems config.Problems
 	fileErrors   []error
 	servers      []mcpfile.Server // of mcp.json
+
+	asked      map[string]*asked              // dropped-in extensions that ask for something, by id
+	newest     map[string]*manifests.Manifest // those in force that the owner did allow, or that ask for nothing
+	consentErr error                          // of the file with the owner's decisions
 }
 
 // member is one extension of a plan.
@@ -72,6 +81,7 @@ func (f *files) plan(previous *plan) *plan {
 		config: c, entries: append(withProviders(f.builtins, c), f.dropped.Entries()...),
 		disabled: map[string]manifests.Disabled{}, members: map[string]*member{},
 		policies: map[string]*sandbox.Policy{}, problems: map[string]error{},
+		asked: map[string]*asked{}, newest: map[string]*manifests.Manifest{},
 	}
 	configErr, secretsErr := f.live.Errors()
 	p.fileErrors = slices.DeleteFunc([]error{configErr, secretsErr}, func(err error) bool { return err == nil })
@@ -80,8 +90,10 @@ func (f *files) plan(previous *plan) *plan {
 	if p.servers, serversErr = f.readServers(previous); serversErr != nil {
 		p.fileErrors = append(p.fileErrors, serversErr)
 	}
+	f.judge(p)
 	set := manifests.Resolve(p.entries, manifests.Options{
 		KernelVersion: f.options.Version, Enabled: f.enabledWith(p), Refuse: refuseFor(f.options, c),
+		Consent: p.permitted,
 	})
 	for _, d := range set.Disabled {
 		p.disabled[d.File] = d
@@ -190,6 +202,7 @@ func (f *files) spec(p *plan, m *member, groups map[string][]string) (s kernel.S
 	}
 	if s.Agent != nil {
 		m.link(s.Agent.Spec)
+		s.Agent.Spec.UsesTools = p.toolsOf(x.ID, s.Agent.Spec.GetUsesTools())
 	}
 	if s.Config, err = json.Marshal(m.config); err != nil {
 		return s, err

@@ -29,3 +29,8 @@ func (alone) Extensions(rows []*adminv1.Extension) []*adminv1.Extension { return
 func (alone) Backup(context.Context, string, bool) ([]byte, error) {
 	return nil, fmt.Errorf("%w: this kernel makes no backups", contract.ErrUnavailable)
 }
+
+// Decide implements admin.Installation.
+func (alone) Decide(*adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
+	return nil, fmt.Errorf("%w: this kernel asks for no consent", contract.ErrUnavailable)
+}

@@ -28,6 +28,7 @@ package kernel
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -40,6 +41,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/admin"
 	"github.com/switchboard-run/switchboard/kernel/blobs"
 	"github.com/switchboard-run/switchboard/kernel/bus"
@@ -267,12 +269,21 @@ func (k *Kernel) Close() error {
 // Publish publishes an event as the kernel's own. A payload is encoded as JSON.
 // Events with the same key are handled in order.
 func (k *Kernel) Publish(topic, key string, payload any) (id string, err error) {
-	err = k.bus.Do(func(tx *bus.Tx) error {
-		e, err := tx.Emit(topic, key, payload)
-		id = e.GetId()
-		return err
-	})
-	return id, err
+	return k.PublishOnce("", topic, key, payload)
+}
+
+// PublishOnce is Publish, but publishes nothing if an event with the same dedupe key is
+// stored; empty: none.
+func (k *Kernel) PublishOnce(dedupe, topic, key string, payload any) (id string, err error) {
+	body, err := json.Marshal(payload)
+	e := &busv1.Event{Topic: topic, Key: key, Source: contract.KernelSource, Payload: body, DedupeKey: dedupe}
+	if err == nil {
+		err = k.bus.Do(func(tx *bus.Tx) error {
+			_, err := tx.Accept(e)
+			return err
+		})
+	}
+	return e.GetId(), err
 }
 
 // Snapshot writes a consistent copy of the store to a file that does not exist

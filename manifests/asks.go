@@ -278,9 +278,9 @@ func (a Ask) effect(language string) string {
 	return words.Say(language, "use the effect %s", a.Value)
 }
 
-// Shown are the lines, in a language, about what the extension uses without asking: hosts,
-// secrets and commands. People see them with the question.
-func (m *Manifest) Shown(language string) (lines []string) {
+// Shown are the lines, in a language, about what the extension uses besides what it asked for:
+// hosts, secrets and commands. People see them with the question.
+func (m *Manifest) Shown(language string, asked ...Ask) (lines []string) {
 	for _, h := range m.Permissions.Network {
 		if h == anyHost {
 			lines = append(lines, words.Say(language, "connects to any host"))
@@ -289,7 +289,9 @@ func (m *Manifest) Shown(language string) (lines []string) {
 		}
 	}
 	for _, name := range m.secretNames() {
-		lines = append(lines, words.Say(language, "gets the secret %s", name))
+		if !slices.Contains(asked, Ask{AskSecret, name}) {
+			lines = append(lines, words.Say(language, "gets the secret %s", name))
+		}
 	}
 	for _, c := range m.Provides.Commands {
 		lines = append(lines, words.Say(language, "adds the command /%s", c.Name))

@@ -60,6 +60,7 @@ type Manifest struct {
 	Digest string // of the file's bytes: equal for equal files
 
 	doc     *strictyaml.Document
+	source  []byte // of the file
 	compile sync.Once
 	schema  *schema.Schema
 	invalid error // of the schema
@@ -214,6 +215,9 @@ type Schedule struct {
 	Timezone string         `yaml:"timezone" check:"timezone"` // empty: the configured one
 	Payload  map[string]any `yaml:"payload"`
 }
+
+// Source returns the text of the file.
+func (m *Manifest) Source() string { return string(m.source) }
 
 // Dir returns the directory of a dropped-in extension.
 func (m *Manifest) Dir() string { return filepath.Dir(m.File) }

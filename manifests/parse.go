@@ -27,7 +27,7 @@ func Parse(file string, data []byte) (*Manifest, error) { return parse(file, dat
 
 func parse(file string, data []byte, trusted bool) (*Manifest, error) {
 	sum := sha256.Sum256(data)
-	m := &Manifest{File: file, Digest: hex.EncodeToString(sum[:]), trusted: trusted}
+	m := &Manifest{File: file, Digest: hex.EncodeToString(sum[:]), trusted: trusted, source: data}
 	m.doc = strictyaml.Decode(file, data, m, Checks)
 	if m.doc.Has("") {
 		m.checkIdentity()

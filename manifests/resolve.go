@@ -22,6 +22,7 @@ const (
 	Dependency  Cause = "dependency" // a required extension does not start
 	Cycle       Cause = "cycle"      // it requires itself through others
 	Refused     Cause = "refused"    // its permissions are not allowed
+	Consent     Cause = "consent"    // the owner did not allow what it asks for
 )
 
 // Disabled is an extension that may not start, and why.
@@ -60,6 +61,9 @@ type Options struct {
 	Enabled       func(id string, optional bool) bool // by the configuration; nil: all
 	// Refuse returns an error if the permissions of a manifest are not allowed; nil: all are.
 	Refuse func(*Manifest) error
+	// Consent returns an error if the owner did not allow what a manifest asks for; nil: all is
+	// allowed.
+	Consent func(*Manifest) error
 }
 
 // Resolve returns which extensions may start. Of two with the same id or command the later
@@ -110,9 +114,17 @@ func (r *resolver) admit(e Entry, o Options) {
 		c.disable(Invalid, nil, "it has no manifest")
 	case !KernelFits(e.Manifest.Requires.Kernel, o.KernelVersion):
 		c.disable(Kernel, nil, "it requires kernel %s, and this is %s", e.Manifest.Requires.Kernel, o.KernelVersion)
-	case o.Refuse != nil:
-		if err := o.Refuse(e.Manifest); err != nil {
-			c.disable(Refused, nil, "%s", err)
+	default:
+		for _, check := range []struct {
+			cause Cause
+			of    func(*Manifest) error
+		}{{Refused, o.Refuse}, {Consent, o.Consent}} {
+			if check.of == nil || c.out != nil {
+				continue
+			}
+			if err := check.of(e.Manifest); err != nil {
+				c.disable(check.cause, nil, "%s", err)
+			}
 		}
 	}
 }

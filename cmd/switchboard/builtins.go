@@ -14,6 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/clichannel"
 	"github.com/switchboard-run/switchboard/extensions/discordchannel"
 	"github.com/switchboard-run/switchboard/extensions/documents"
+	"github.com/switchboard-run/switchboard/extensions/extensions"
 	"github.com/switchboard-run/switchboard/extensions/heartbeat"
 	"github.com/switchboard-run/switchboard/extensions/links"
 	"github.com/switchboard-run/switchboard/extensions/mcp"
@@ -76,6 +77,7 @@ var builtins = map[string]func(id string) sdk.Extension{
 	"cli_channel":      func(string) sdk.Extension { return clichannel.Extension() },
 	"discord_channel":  func(string) sdk.Extension { return discordchannel.New() },
 	"documents":        func(string) sdk.Extension { return documents.New(documentReader) },
+	"extensions":       func(string) sdk.Extension { return extensions.New() },
 	"heartbeat":        func(string) sdk.Extension { return heartbeat.New() },
 	"links":            func(string) sdk.Extension { return links.New() },
 	"mcp_server":       func(string) sdk.Extension { return mcpserver.New() },

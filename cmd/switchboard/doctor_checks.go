@@ -70,6 +70,9 @@ func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 			d.add("Configuration", levelOK, "", "%s", f.path)
 		}
 	}
+	if seen.ConsentErr != nil {
+		d.add("Configuration", levelError, "Nothing runs that it does not allow.", "%s", seen.ConsentErr)
+	}
 	for _, p := range seen.References {
 		d.add("Configuration", levelWarning, "", "%s", p)
 	}
@@ -108,9 +111,14 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, runnin
 				d.findings[len(d.findings)-1].Hint = "The previous version stays in effect."
 			}
 			continue
+		case e.Disabled != nil && e.Disabled.Cause == manifests.Consent:
+			d.add("Extensions", levelWarning, "", "%s doesn't run: %s", e.ID, e.Waiting)
+			continue
 		case e.Disabled != nil:
 			d.add("Extensions", levelError, "", "%s cannot start: %s", e.ID, e.Disabled.Reason)
 			continue
+		case e.Waiting != "":
+			d.add("Extensions", levelWarning, "", "%s: %s", e.ID, e.Waiting)
 		}
 		good++
 		if command := e.Manifest.Executable(); command != "" {
@@ -256,7 +264,7 @@ func (d *diagnosis) running(s admin.Status, seen *home.Inspection) {
 			f.Detail = lastLines(x.Crash, 12)
 		case x.State == "inactive" && x.Detail != "":
 			d.add("Extensions", levelError, "", "%s does not run: %s", x.Id, x.Detail)
-		case x.State != "active" && x.State != stateDisabled && x.State != stateInvalid:
+		case x.State != "active" && x.State != stateDisabled && x.State != stateInvalid && x.State != stateNotAllowed:
 			d.add("Extensions", levelNote, "", "%s is %s", x.Id, x.State)
 		case x.Readiness == "unconfigured":
 			d.add("Extensions", levelNote, "", "%s (%s) is not set up: %s", x.Name, x.Id, x.Detail)

@@ -16,16 +16,16 @@ import (
 
 // States of an extension that the kernel does not start.
 const (
-	stateDisabled = "disabled" // by config.yaml
-	stateInvalid  = "invalid"  // its files are wrong
+	stateDisabled   = "disabled"    // by config.yaml
+	stateInvalid    = "invalid"     // its files are wrong
+	stateNotAllowed = "not_allowed" // the owner did not allow it
 )
 
 func newExtensionsCommand() *cobra.Command {
 	return group("extensions", "Extensions and their state",
 		newExtensionsList(), newExtensionsShow(), newExtensionsInstall(), newExtensionsUpdate(), newExtensionsRemove(),
 		newExtensionsEnable(), newExtensionsDisable(), newExtensionsRestart(), newExtensionsVerify(), newExtensionsNew(),
-		newExtensionsServers(), newExtensionsDecide("allow", "Allow an MCP server: mcp/NAME"),
-		newExtensionsDecide("refuse", "Refuse an MCP server: mcp/NAME"))
+		newExtensionsServers(), newExtensionsAllow(), newExtensionsRefuse())
 }
 
 func newExtensionsList() *cobra.Command {

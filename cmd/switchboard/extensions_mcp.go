@@ -62,17 +62,3 @@ func newExtensionsServers() *cobra.Command {
 	})
 	return c
 }
-
-// newExtensionsDecide returns the command that allows or refuses.
-func newExtensionsDecide(verb, short string) *cobra.Command {
-	c := &cobra.Command{Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1)}
-	asJSON := jsonFlag(c)
-	c.RunE = withKernel(verb, func(c *cobra.Command, k *admin.Client, args []string) error {
-		server, ok := serverOf(args[0])
-		if !ok {
-			return fmt.Errorf("%s is no MCP server: write mcp/NAME", args[0])
-		}
-		return decideServer(c, k, verb, server, *asJSON)
-	})
-	return c
-}

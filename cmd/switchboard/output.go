@@ -116,7 +116,7 @@ func stateColor(s string) paint {
 	case "failed", "invalid", "dead", "error", "interrupted", "unavailable":
 		return red
 	case "backing_off", "busy", "degraded", "starting", "stopping", "pending", "in flight", "queued", "paused", "timeout",
-		"cancelled", "capped":
+		"cancelled", "capped", "not_allowed":
 		return yellow
 	case "unconfigured", "offline", "disabled", "inactive", "idle":
 		return gray

@@ -136,7 +136,10 @@ func configHints(seen *home.Inspection) (hints []string) {
 		hints = append(hints, seen.UTC)
 	}
 	for _, e := range seen.Entries {
-		if e.Disabled != nil && e.Disabled.Cause != manifests.SwitchedOff {
+		switch {
+		case e.Waiting != "":
+			hints = append(hints, e.ID+": "+e.Waiting)
+		case e.Disabled != nil && e.Disabled.Cause != manifests.SwitchedOff:
 			hints = append(hints, fmt.Sprintf("%s isn't started; `switchboard doctor` says why", e.ID))
 		}
 	}

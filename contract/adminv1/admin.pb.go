@@ -671,6 +671,7 @@ type Extension struct {
 	Crash         string   `protobuf:"bytes,15,opt,name=crash,proto3" json:"crash,omitempty"`     // the end of what its process wrote before it died
 	Problem       string   `protobuf:"bytes,16,opt,name=problem,proto3" json:"problem,omitempty"` // of its file, while an older version of it is in force
 	Sandbox       *Sandbox `protobuf:"bytes,17,opt,name=sandbox,proto3" json:"sandbox,omitempty"` // of its process, while it runs
+	Consent       *Consent `protobuf:"bytes,18,opt,name=consent,proto3" json:"consent,omitempty"` // unset: it asks for nothing beyond itself, or is built in
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -824,6 +825,245 @@ func (x *Extension) GetSandbox() *Sandbox {
 	return nil
 }
 
+func (x *Extension) GetConsent() *Consent {
+	if x != nil {
+		return x.Consent
+	}
+	return nil
+}
+
+// Consent is what a dropped-in extension asks for, and what the owner decided.
+type Consent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// asks: the owner has not decided yet, allowed, refused
+	State         string   `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	Code          string   `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`    // of this question: what the extension asks for, of this extension
+	Asks          []string `protobuf:"bytes,3,rep,name=asks,proto3" json:"asks,omitempty"`    // in plain words
+	More          []string `protobuf:"bytes,4,rep,name=more,proto3" json:"more,omitempty"`    // of them, what it was not allowed before
+	Uses          []string `protobuf:"bytes,5,rep,name=uses,proto3" json:"uses,omitempty"`    // what it uses without asking, in plain words
+	Tools         bool     `protobuf:"varint,6,opt,name=tools,proto3" json:"tools,omitempty"` // the default agent may use its tools
+	OffersTools   bool     `protobuf:"varint,7,opt,name=offers_tools,json=offersTools,proto3" json:"offers_tools,omitempty"`
+	Older         bool     `protobuf:"varint,8,opt,name=older,proto3" json:"older,omitempty"` // an older version of its manifest is in force until the owner decides
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Consent) Reset() {
+	*x = Consent{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Consent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Consent) ProtoMessage() {}
+
+func (x *Consent) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Consent.ProtoReflect.Descriptor instead.
+func (*Consent) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Consent) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Consent) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *Consent) GetAsks() []string {
+	if x != nil {
+		return x.Asks
+	}
+	return nil
+}
+
+func (x *Consent) GetMore() []string {
+	if x != nil {
+		return x.More
+	}
+	return nil
+}
+
+func (x *Consent) GetUses() []string {
+	if x != nil {
+		return x.Uses
+	}
+	return nil
+}
+
+func (x *Consent) GetTools() bool {
+	if x != nil {
+		return x.Tools
+	}
+	return false
+}
+
+func (x *Consent) GetOffersTools() bool {
+	if x != nil {
+		return x.OffersTools
+	}
+	return false
+}
+
+func (x *Consent) GetOlder() bool {
+	if x != nil {
+		return x.Older
+	}
+	return false
+}
+
+// DecideRequest names an extension by its id, or a question by its code.
+type DecideRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Only this question is decided; empty: whatever the extension asks for now.
+	Code          string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
+	Allow         bool   `protobuf:"varint,3,opt,name=allow,proto3" json:"allow,omitempty"` // false: refuse
+	Tools         bool   `protobuf:"varint,4,opt,name=tools,proto3" json:"tools,omitempty"` // also give its tools to the default agent
+	By            string `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`        // who decides, as shown to people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecideRequest) Reset() {
+	*x = DecideRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecideRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecideRequest) ProtoMessage() {}
+
+func (x *DecideRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecideRequest.ProtoReflect.Descriptor instead.
+func (*DecideRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DecideRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *DecideRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *DecideRequest) GetAllow() bool {
+	if x != nil {
+		return x.Allow
+	}
+	return false
+}
+
+func (x *DecideRequest) GetTools() bool {
+	if x != nil {
+		return x.Tools
+	}
+	return false
+}
+
+func (x *DecideRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+type DecideResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Extension     *Extension             `protobuf:"bytes,1,opt,name=extension,proto3" json:"extension,omitempty"`
+	Changed       bool                   `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"` // false: it was decided like this before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecideResponse) Reset() {
+	*x = DecideResponse{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecideResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecideResponse) ProtoMessage() {}
+
+func (x *DecideResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecideResponse.ProtoReflect.Descriptor instead.
+func (*DecideResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DecideResponse) GetExtension() *Extension {
+	if x != nil {
+		return x.Extension
+	}
+	return nil
+}
+
+func (x *DecideResponse) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
 // Sandbox is what limits the process of an extension, as the system enforces it.
 type Sandbox struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -837,7 +1077,7 @@ type Sandbox struct {
 
 func (x *Sandbox) Reset() {
 	*x = Sandbox{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +1089,7 @@ func (x *Sandbox) String() string {
 func (*Sandbox) ProtoMessage() {}
 
 func (x *Sandbox) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +1102,7 @@ func (x *Sandbox) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sandbox.ProtoReflect.Descriptor instead.
 func (*Sandbox) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Sandbox) GetLevel() string {
@@ -902,7 +1142,7 @@ type DirectoryRequest struct {
 
 func (x *DirectoryRequest) Reset() {
 	*x = DirectoryRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +1154,7 @@ func (x *DirectoryRequest) String() string {
 func (*DirectoryRequest) ProtoMessage() {}
 
 func (x *DirectoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1167,7 @@ func (x *DirectoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectoryRequest.ProtoReflect.Descriptor instead.
 func (*DirectoryRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DirectoryRequest) GetTools() bool {
@@ -951,7 +1191,7 @@ type DirectoryResponse struct {
 
 func (x *DirectoryResponse) Reset() {
 	*x = DirectoryResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +1203,7 @@ func (x *DirectoryResponse) String() string {
 func (*DirectoryResponse) ProtoMessage() {}
 
 func (x *DirectoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +1216,7 @@ func (x *DirectoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectoryResponse.ProtoReflect.Descriptor instead.
 func (*DirectoryResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DirectoryResponse) GetChannels() []*Channel {
@@ -1035,7 +1275,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1287,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1300,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Channel) GetId() string {
@@ -1120,7 +1360,7 @@ type Agent struct {
 
 func (x *Agent) Reset() {
 	*x = Agent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1372,7 @@ func (x *Agent) String() string {
 func (*Agent) ProtoMessage() {}
 
 func (x *Agent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1385,7 @@ func (x *Agent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agent.ProtoReflect.Descriptor instead.
 func (*Agent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Agent) GetId() string {
@@ -1205,7 +1445,7 @@ type PeopleRequest struct {
 
 func (x *PeopleRequest) Reset() {
 	*x = PeopleRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1457,7 @@ func (x *PeopleRequest) String() string {
 func (*PeopleRequest) ProtoMessage() {}
 
 func (x *PeopleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1470,7 @@ func (x *PeopleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeopleRequest.ProtoReflect.Descriptor instead.
 func (*PeopleRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 type PeopleResponse struct {
@@ -1245,7 +1485,7 @@ type PeopleResponse struct {
 
 func (x *PeopleResponse) Reset() {
 	*x = PeopleResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1497,7 @@ func (x *PeopleResponse) String() string {
 func (*PeopleResponse) ProtoMessage() {}
 
 func (x *PeopleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1510,7 @@ func (x *PeopleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeopleResponse.ProtoReflect.Descriptor instead.
 func (*PeopleResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PeopleResponse) GetApproved() []*Account {
@@ -1317,7 +1557,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1569,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1582,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Account) GetChannel() string {
@@ -1410,7 +1650,7 @@ type Person struct {
 
 func (x *Person) Reset() {
 	*x = Person{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1662,7 @@ func (x *Person) String() string {
 func (*Person) ProtoMessage() {}
 
 func (x *Person) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1675,7 @@ func (x *Person) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Person.ProtoReflect.Descriptor instead.
 func (*Person) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Person) GetId() string {
@@ -1497,7 +1737,7 @@ type SetRoleRequest struct {
 
 func (x *SetRoleRequest) Reset() {
 	*x = SetRoleRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1749,7 @@ func (x *SetRoleRequest) String() string {
 func (*SetRoleRequest) ProtoMessage() {}
 
 func (x *SetRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1762,7 @@ func (x *SetRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRoleRequest.ProtoReflect.Descriptor instead.
 func (*SetRoleRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SetRoleRequest) GetPerson() string {
@@ -1548,7 +1788,7 @@ type UnlinkRequest struct {
 
 func (x *UnlinkRequest) Reset() {
 	*x = UnlinkRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1800,7 @@ func (x *UnlinkRequest) String() string {
 func (*UnlinkRequest) ProtoMessage() {}
 
 func (x *UnlinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1813,7 @@ func (x *UnlinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlinkRequest.ProtoReflect.Descriptor instead.
 func (*UnlinkRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *UnlinkRequest) GetAccount() string {
@@ -1592,7 +1832,7 @@ type RemovePersonRequest struct {
 
 func (x *RemovePersonRequest) Reset() {
 	*x = RemovePersonRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1604,7 +1844,7 @@ func (x *RemovePersonRequest) String() string {
 func (*RemovePersonRequest) ProtoMessage() {}
 
 func (x *RemovePersonRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1617,7 +1857,7 @@ func (x *RemovePersonRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePersonRequest.ProtoReflect.Descriptor instead.
 func (*RemovePersonRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RemovePersonRequest) GetPerson() string {
@@ -1641,7 +1881,7 @@ type Pairing struct {
 
 func (x *Pairing) Reset() {
 	*x = Pairing{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1893,7 @@ func (x *Pairing) String() string {
 func (*Pairing) ProtoMessage() {}
 
 func (x *Pairing) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1906,7 @@ func (x *Pairing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pairing.ProtoReflect.Descriptor instead.
 func (*Pairing) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Pairing) GetCode() string {
@@ -1719,7 +1959,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +1971,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +1984,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Group) GetId() string {
@@ -1804,7 +2044,7 @@ type EventsRequest struct {
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +2056,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,7 +2069,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *EventsRequest) GetIds() []string {
@@ -1916,7 +2156,7 @@ type DeliveriesRequest struct {
 
 func (x *DeliveriesRequest) Reset() {
 	*x = DeliveriesRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +2168,7 @@ func (x *DeliveriesRequest) String() string {
 func (*DeliveriesRequest) ProtoMessage() {}
 
 func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2181,7 @@ func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*DeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeliveriesRequest) GetEvents() []string {
@@ -1998,7 +2238,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2250,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2263,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Delivery) GetEvent() string {
@@ -2110,7 +2350,7 @@ type SessionsRequest struct {
 
 func (x *SessionsRequest) Reset() {
 	*x = SessionsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2122,7 +2362,7 @@ func (x *SessionsRequest) String() string {
 func (*SessionsRequest) ProtoMessage() {}
 
 func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2135,7 +2375,7 @@ func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsRequest.ProtoReflect.Descriptor instead.
 func (*SessionsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SessionsRequest) GetIds() []string {
@@ -2192,7 +2432,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2444,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2457,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Session) GetId() string {
@@ -2351,7 +2591,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2363,7 +2603,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2376,7 +2616,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HistoryRequest) GetSession() string {
@@ -2416,7 +2656,7 @@ type TurnsRequest struct {
 
 func (x *TurnsRequest) Reset() {
 	*x = TurnsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2428,7 +2668,7 @@ func (x *TurnsRequest) String() string {
 func (*TurnsRequest) ProtoMessage() {}
 
 func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2441,7 +2681,7 @@ func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnsRequest.ProtoReflect.Descriptor instead.
 func (*TurnsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TurnsRequest) GetIds() []int64 {
@@ -2465,7 +2705,7 @@ type Turn struct {
 
 func (x *Turn) Reset() {
 	*x = Turn{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2477,7 +2717,7 @@ func (x *Turn) String() string {
 func (*Turn) ProtoMessage() {}
 
 func (x *Turn) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2490,7 +2730,7 @@ func (x *Turn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turn.ProtoReflect.Descriptor instead.
 func (*Turn) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Turn) GetId() int64 {
@@ -2544,7 +2784,7 @@ type CallsRequest struct {
 
 func (x *CallsRequest) Reset() {
 	*x = CallsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2556,7 +2796,7 @@ func (x *CallsRequest) String() string {
 func (*CallsRequest) ProtoMessage() {}
 
 func (x *CallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2569,7 +2809,7 @@ func (x *CallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallsRequest.ProtoReflect.Descriptor instead.
 func (*CallsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CallsRequest) GetIds() []string {
@@ -2598,7 +2838,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2610,7 +2850,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2623,7 +2863,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Call) GetId() string {
@@ -2705,7 +2945,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +2957,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +2970,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *UsageRequest) GetDays() int32 {
@@ -2751,7 +2991,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +3003,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +3016,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *UsageResponse) GetRows() []*Usage {
@@ -2820,7 +3060,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2832,7 +3072,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2845,7 +3085,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Usage) GetDay() string {
@@ -2934,7 +3174,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3186,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3199,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RestartRequest) GetId() string {
@@ -2978,7 +3218,7 @@ type RestartResponse struct {
 
 func (x *RestartResponse) Reset() {
 	*x = RestartResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2990,7 +3230,7 @@ func (x *RestartResponse) String() string {
 func (*RestartResponse) ProtoMessage() {}
 
 func (x *RestartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3003,7 +3243,7 @@ func (x *RestartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartResponse.ProtoReflect.Descriptor instead.
 func (*RestartResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RestartResponse) GetRestarted() []string {
@@ -3023,7 +3263,7 @@ type SendRequest struct {
 
 func (x *SendRequest) Reset() {
 	*x = SendRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3035,7 +3275,7 @@ func (x *SendRequest) String() string {
 func (*SendRequest) ProtoMessage() {}
 
 func (x *SendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3048,7 +3288,7 @@ func (x *SendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendRequest.ProtoReflect.Descriptor instead.
 func (*SendRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SendRequest) GetChannel() string {
@@ -3078,7 +3318,7 @@ type Sent struct {
 
 func (x *Sent) Reset() {
 	*x = Sent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +3330,7 @@ func (x *Sent) String() string {
 func (*Sent) ProtoMessage() {}
 
 func (x *Sent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +3343,7 @@ func (x *Sent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sent.ProtoReflect.Descriptor instead.
 func (*Sent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Sent) GetStatus() string {
@@ -3153,7 +3393,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3165,7 +3405,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3178,7 +3418,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ApproveRequest) GetCode() string {
@@ -3205,7 +3445,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3217,7 +3457,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3230,7 +3470,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RevokeRequest) GetChannel() string {
@@ -3264,7 +3504,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3276,7 +3516,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3289,7 +3529,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RevokeResponse) GetTurns() int32 {
@@ -3343,7 +3583,7 @@ type ClearPairingsRequest struct {
 
 func (x *ClearPairingsRequest) Reset() {
 	*x = ClearPairingsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3355,7 +3595,7 @@ func (x *ClearPairingsRequest) String() string {
 func (*ClearPairingsRequest) ProtoMessage() {}
 
 func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3368,7 +3608,7 @@ func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsRequest.ProtoReflect.Descriptor instead.
 func (*ClearPairingsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ClearPairingsRequest) GetChannel() string {
@@ -3387,7 +3627,7 @@ type ClearPairingsResponse struct {
 
 func (x *ClearPairingsResponse) Reset() {
 	*x = ClearPairingsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3399,7 +3639,7 @@ func (x *ClearPairingsResponse) String() string {
 func (*ClearPairingsResponse) ProtoMessage() {}
 
 func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3412,7 +3652,7 @@ func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsResponse.ProtoReflect.Descriptor instead.
 func (*ClearPairingsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ClearPairingsResponse) GetCleared() int32 {
@@ -3432,7 +3672,7 @@ type SetHouseholdRequest struct {
 
 func (x *SetHouseholdRequest) Reset() {
 	*x = SetHouseholdRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3444,7 +3684,7 @@ func (x *SetHouseholdRequest) String() string {
 func (*SetHouseholdRequest) ProtoMessage() {}
 
 func (x *SetHouseholdRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3457,7 +3697,7 @@ func (x *SetHouseholdRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetHouseholdRequest.ProtoReflect.Descriptor instead.
 func (*SetHouseholdRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SetHouseholdRequest) GetGroup() string {
@@ -3483,7 +3723,7 @@ type ResubmitRequest struct {
 
 func (x *ResubmitRequest) Reset() {
 	*x = ResubmitRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3495,7 +3735,7 @@ func (x *ResubmitRequest) String() string {
 func (*ResubmitRequest) ProtoMessage() {}
 
 func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3508,7 +3748,7 @@ func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitRequest.ProtoReflect.Descriptor instead.
 func (*ResubmitRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ResubmitRequest) GetEvent() string {
@@ -3527,7 +3767,7 @@ type ResubmitResponse struct {
 
 func (x *ResubmitResponse) Reset() {
 	*x = ResubmitResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3539,7 +3779,7 @@ func (x *ResubmitResponse) String() string {
 func (*ResubmitResponse) ProtoMessage() {}
 
 func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3552,7 +3792,7 @@ func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitResponse.ProtoReflect.Descriptor instead.
 func (*ResubmitResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ResubmitResponse) GetDeliveries() int32 {
@@ -3571,7 +3811,7 @@ type DeleteSessionRequest struct {
 
 func (x *DeleteSessionRequest) Reset() {
 	*x = DeleteSessionRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3583,7 +3823,7 @@ func (x *DeleteSessionRequest) String() string {
 func (*DeleteSessionRequest) ProtoMessage() {}
 
 func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3596,7 +3836,7 @@ func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DeleteSessionRequest) GetId() string {
@@ -3614,7 +3854,7 @@ type DeleteSessionResponse struct {
 
 func (x *DeleteSessionResponse) Reset() {
 	*x = DeleteSessionResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3626,7 +3866,7 @@ func (x *DeleteSessionResponse) String() string {
 func (*DeleteSessionResponse) ProtoMessage() {}
 
 func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3639,7 +3879,7 @@ func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 type CallToolRequest struct {
@@ -3654,7 +3894,7 @@ type CallToolRequest struct {
 
 func (x *CallToolRequest) Reset() {
 	*x = CallToolRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3666,7 +3906,7 @@ func (x *CallToolRequest) String() string {
 func (*CallToolRequest) ProtoMessage() {}
 
 func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3679,7 +3919,7 @@ func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolRequest.ProtoReflect.Descriptor instead.
 func (*CallToolRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CallToolRequest) GetName() string {
@@ -3720,7 +3960,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3732,7 +3972,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3745,7 +3985,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ToolResult) GetContent() string {
@@ -3772,7 +4012,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3784,7 +4024,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3797,7 +4037,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *BackupRequest) GetFile() string {
@@ -3823,7 +4063,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3835,7 +4075,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3848,7 +4088,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *BackupResponse) GetInfo() []byte {
@@ -3909,7 +4149,7 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x12ExtensionsResponse\x12?\n" +
 	"\n" +
 	"extensions\x18\x01 \x03(\v2\x1f.switchboard.admin.v1.ExtensionR\n" +
-	"extensions\"\xdf\x03\n" +
+	"extensions\"\x98\x04\n" +
 	"\tExtension\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -3929,7 +4169,26 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x10last_error_at_us\x18\x0e \x01(\x03R\rlastErrorAtUs\x12\x14\n" +
 	"\x05crash\x18\x0f \x01(\tR\x05crash\x12\x18\n" +
 	"\aproblem\x18\x10 \x01(\tR\aproblem\x127\n" +
-	"\asandbox\x18\x11 \x01(\v2\x1d.switchboard.admin.v1.SandboxR\asandbox\"g\n" +
+	"\asandbox\x18\x11 \x01(\v2\x1d.switchboard.admin.v1.SandboxR\asandbox\x127\n" +
+	"\aconsent\x18\x12 \x01(\v2\x1d.switchboard.admin.v1.ConsentR\aconsent\"\xbe\x01\n" +
+	"\aConsent\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\tR\x04code\x12\x12\n" +
+	"\x04asks\x18\x03 \x03(\tR\x04asks\x12\x12\n" +
+	"\x04more\x18\x04 \x03(\tR\x04more\x12\x12\n" +
+	"\x04uses\x18\x05 \x03(\tR\x04uses\x12\x14\n" +
+	"\x05tools\x18\x06 \x01(\bR\x05tools\x12!\n" +
+	"\foffers_tools\x18\a \x01(\bR\voffersTools\x12\x14\n" +
+	"\x05older\x18\b \x01(\bR\x05older\"o\n" +
+	"\rDecideRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\tR\x04code\x12\x14\n" +
+	"\x05allow\x18\x03 \x01(\bR\x05allow\x12\x14\n" +
+	"\x05tools\x18\x04 \x01(\bR\x05tools\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"i\n" +
+	"\x0eDecideResponse\x12=\n" +
+	"\textension\x18\x01 \x01(\v2\x1f.switchboard.admin.v1.ExtensionR\textension\x12\x18\n" +
+	"\achanged\x18\x02 \x01(\bR\achanged\"g\n" +
 	"\aSandbox\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x18\n" +
 	"\anetwork\x18\x02 \x01(\tR\anetwork\x12\x14\n" +
@@ -4187,7 +4446,8 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\aHistory\x12$.switchboard.admin.v1.HistoryRequest\x1a\x19.switchboard.bus.v1.Entry0\x01\x12I\n" +
 	"\x05Turns\x12\".switchboard.admin.v1.TurnsRequest\x1a\x1a.switchboard.admin.v1.Turn0\x01\x12I\n" +
 	"\x05Calls\x12\".switchboard.admin.v1.CallsRequest\x1a\x1a.switchboard.admin.v1.Call0\x01\x12P\n" +
-	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse2\xea\t\n" +
+	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse2\xbf\n" +
+	"\n" +
 	"\x06Manage\x12V\n" +
 	"\aRestart\x12$.switchboard.admin.v1.RestartRequest\x1a%.switchboard.admin.v1.RestartResponse\x12E\n" +
 	"\x04Send\x12!.switchboard.admin.v1.SendRequest\x1a\x1a.switchboard.admin.v1.Sent\x12N\n" +
@@ -4202,7 +4462,8 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\bResubmit\x12%.switchboard.admin.v1.ResubmitRequest\x1a&.switchboard.admin.v1.ResubmitResponse\x12h\n" +
 	"\rDeleteSession\x12*.switchboard.admin.v1.DeleteSessionRequest\x1a+.switchboard.admin.v1.DeleteSessionResponse\x12S\n" +
 	"\bCallTool\x12%.switchboard.admin.v1.CallToolRequest\x1a .switchboard.admin.v1.ToolResult\x12S\n" +
-	"\x06Backup\x12#.switchboard.admin.v1.BackupRequest\x1a$.switchboard.admin.v1.BackupResponseB\xd1\x01\n" +
+	"\x06Backup\x12#.switchboard.admin.v1.BackupRequest\x1a$.switchboard.admin.v1.BackupResponse\x12S\n" +
+	"\x06Decide\x12#.switchboard.admin.v1.DecideRequest\x1a$.switchboard.admin.v1.DecideResponseB\xd1\x01\n" +
 	"\x18com.switchboard.admin.v1B\n" +
 	"AdminProtoP\x01Z7github.com/switchboard-run/switchboard/contract/adminv1\xa2\x02\x03SAX\xaa\x02\x14Switchboard.Admin.V1\xca\x02\x14Switchboard\\Admin\\V1\xe2\x02 Switchboard\\Admin\\V1\\GPBMetadata\xea\x02\x16Switchboard::Admin::V1b\x06proto3"
 
@@ -4218,7 +4479,7 @@ func file_switchboard_admin_v1_admin_proto_rawDescGZIP() []byte {
 	return file_switchboard_admin_v1_admin_proto_rawDescData
 }
 
-var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*ApprovalsRequest)(nil),        // 0: switchboard.admin.v1.ApprovalsRequest
 	(*ApprovalsResponse)(nil),       // 1: switchboard.admin.v1.ApprovalsResponse
@@ -4231,134 +4492,141 @@ var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*ExtensionsRequest)(nil),       // 8: switchboard.admin.v1.ExtensionsRequest
 	(*ExtensionsResponse)(nil),      // 9: switchboard.admin.v1.ExtensionsResponse
 	(*Extension)(nil),               // 10: switchboard.admin.v1.Extension
-	(*Sandbox)(nil),                 // 11: switchboard.admin.v1.Sandbox
-	(*DirectoryRequest)(nil),        // 12: switchboard.admin.v1.DirectoryRequest
-	(*DirectoryResponse)(nil),       // 13: switchboard.admin.v1.DirectoryResponse
-	(*Channel)(nil),                 // 14: switchboard.admin.v1.Channel
-	(*Agent)(nil),                   // 15: switchboard.admin.v1.Agent
-	(*PeopleRequest)(nil),           // 16: switchboard.admin.v1.PeopleRequest
-	(*PeopleResponse)(nil),          // 17: switchboard.admin.v1.PeopleResponse
-	(*Account)(nil),                 // 18: switchboard.admin.v1.Account
-	(*Person)(nil),                  // 19: switchboard.admin.v1.Person
-	(*SetRoleRequest)(nil),          // 20: switchboard.admin.v1.SetRoleRequest
-	(*UnlinkRequest)(nil),           // 21: switchboard.admin.v1.UnlinkRequest
-	(*RemovePersonRequest)(nil),     // 22: switchboard.admin.v1.RemovePersonRequest
-	(*Pairing)(nil),                 // 23: switchboard.admin.v1.Pairing
-	(*Group)(nil),                   // 24: switchboard.admin.v1.Group
-	(*EventsRequest)(nil),           // 25: switchboard.admin.v1.EventsRequest
-	(*DeliveriesRequest)(nil),       // 26: switchboard.admin.v1.DeliveriesRequest
-	(*Delivery)(nil),                // 27: switchboard.admin.v1.Delivery
-	(*SessionsRequest)(nil),         // 28: switchboard.admin.v1.SessionsRequest
-	(*Session)(nil),                 // 29: switchboard.admin.v1.Session
-	(*HistoryRequest)(nil),          // 30: switchboard.admin.v1.HistoryRequest
-	(*TurnsRequest)(nil),            // 31: switchboard.admin.v1.TurnsRequest
-	(*Turn)(nil),                    // 32: switchboard.admin.v1.Turn
-	(*CallsRequest)(nil),            // 33: switchboard.admin.v1.CallsRequest
-	(*Call)(nil),                    // 34: switchboard.admin.v1.Call
-	(*UsageRequest)(nil),            // 35: switchboard.admin.v1.UsageRequest
-	(*UsageResponse)(nil),           // 36: switchboard.admin.v1.UsageResponse
-	(*Usage)(nil),                   // 37: switchboard.admin.v1.Usage
-	(*RestartRequest)(nil),          // 38: switchboard.admin.v1.RestartRequest
-	(*RestartResponse)(nil),         // 39: switchboard.admin.v1.RestartResponse
-	(*SendRequest)(nil),             // 40: switchboard.admin.v1.SendRequest
-	(*Sent)(nil),                    // 41: switchboard.admin.v1.Sent
-	(*ApproveRequest)(nil),          // 42: switchboard.admin.v1.ApproveRequest
-	(*RevokeRequest)(nil),           // 43: switchboard.admin.v1.RevokeRequest
-	(*RevokeResponse)(nil),          // 44: switchboard.admin.v1.RevokeResponse
-	(*ClearPairingsRequest)(nil),    // 45: switchboard.admin.v1.ClearPairingsRequest
-	(*ClearPairingsResponse)(nil),   // 46: switchboard.admin.v1.ClearPairingsResponse
-	(*SetHouseholdRequest)(nil),     // 47: switchboard.admin.v1.SetHouseholdRequest
-	(*ResubmitRequest)(nil),         // 48: switchboard.admin.v1.ResubmitRequest
-	(*ResubmitResponse)(nil),        // 49: switchboard.admin.v1.ResubmitResponse
-	(*DeleteSessionRequest)(nil),    // 50: switchboard.admin.v1.DeleteSessionRequest
-	(*DeleteSessionResponse)(nil),   // 51: switchboard.admin.v1.DeleteSessionResponse
-	(*CallToolRequest)(nil),         // 52: switchboard.admin.v1.CallToolRequest
-	(*ToolResult)(nil),              // 53: switchboard.admin.v1.ToolResult
-	(*BackupRequest)(nil),           // 54: switchboard.admin.v1.BackupRequest
-	(*BackupResponse)(nil),          // 55: switchboard.admin.v1.BackupResponse
-	nil,                             // 56: switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	nil,                             // 57: switchboard.admin.v1.Usage.CostsEntry
-	(*extensionv1.Tool)(nil),        // 58: switchboard.extension.v1.Tool
-	(*extensionv1.Readiness)(nil),   // 59: switchboard.extension.v1.Readiness
-	(*extensionv1.AgentSpec)(nil),   // 60: switchboard.extension.v1.AgentSpec
-	(*busv1.Event)(nil),             // 61: switchboard.bus.v1.Event
-	(*busv1.Entry)(nil),             // 62: switchboard.bus.v1.Entry
+	(*Consent)(nil),                 // 11: switchboard.admin.v1.Consent
+	(*DecideRequest)(nil),           // 12: switchboard.admin.v1.DecideRequest
+	(*DecideResponse)(nil),          // 13: switchboard.admin.v1.DecideResponse
+	(*Sandbox)(nil),                 // 14: switchboard.admin.v1.Sandbox
+	(*DirectoryRequest)(nil),        // 15: switchboard.admin.v1.DirectoryRequest
+	(*DirectoryResponse)(nil),       // 16: switchboard.admin.v1.DirectoryResponse
+	(*Channel)(nil),                 // 17: switchboard.admin.v1.Channel
+	(*Agent)(nil),                   // 18: switchboard.admin.v1.Agent
+	(*PeopleRequest)(nil),           // 19: switchboard.admin.v1.PeopleRequest
+	(*PeopleResponse)(nil),          // 20: switchboard.admin.v1.PeopleResponse
+	(*Account)(nil),                 // 21: switchboard.admin.v1.Account
+	(*Person)(nil),                  // 22: switchboard.admin.v1.Person
+	(*SetRoleRequest)(nil),          // 23: switchboard.admin.v1.SetRoleRequest
+	(*UnlinkRequest)(nil),           // 24: switchboard.admin.v1.UnlinkRequest
+	(*RemovePersonRequest)(nil),     // 25: switchboard.admin.v1.RemovePersonRequest
+	(*Pairing)(nil),                 // 26: switchboard.admin.v1.Pairing
+	(*Group)(nil),                   // 27: switchboard.admin.v1.Group
+	(*EventsRequest)(nil),           // 28: switchboard.admin.v1.EventsRequest
+	(*DeliveriesRequest)(nil),       // 29: switchboard.admin.v1.DeliveriesRequest
+	(*Delivery)(nil),                // 30: switchboard.admin.v1.Delivery
+	(*SessionsRequest)(nil),         // 31: switchboard.admin.v1.SessionsRequest
+	(*Session)(nil),                 // 32: switchboard.admin.v1.Session
+	(*HistoryRequest)(nil),          // 33: switchboard.admin.v1.HistoryRequest
+	(*TurnsRequest)(nil),            // 34: switchboard.admin.v1.TurnsRequest
+	(*Turn)(nil),                    // 35: switchboard.admin.v1.Turn
+	(*CallsRequest)(nil),            // 36: switchboard.admin.v1.CallsRequest
+	(*Call)(nil),                    // 37: switchboard.admin.v1.Call
+	(*UsageRequest)(nil),            // 38: switchboard.admin.v1.UsageRequest
+	(*UsageResponse)(nil),           // 39: switchboard.admin.v1.UsageResponse
+	(*Usage)(nil),                   // 40: switchboard.admin.v1.Usage
+	(*RestartRequest)(nil),          // 41: switchboard.admin.v1.RestartRequest
+	(*RestartResponse)(nil),         // 42: switchboard.admin.v1.RestartResponse
+	(*SendRequest)(nil),             // 43: switchboard.admin.v1.SendRequest
+	(*Sent)(nil),                    // 44: switchboard.admin.v1.Sent
+	(*ApproveRequest)(nil),          // 45: switchboard.admin.v1.ApproveRequest
+	(*RevokeRequest)(nil),           // 46: switchboard.admin.v1.RevokeRequest
+	(*RevokeResponse)(nil),          // 47: switchboard.admin.v1.RevokeResponse
+	(*ClearPairingsRequest)(nil),    // 48: switchboard.admin.v1.ClearPairingsRequest
+	(*ClearPairingsResponse)(nil),   // 49: switchboard.admin.v1.ClearPairingsResponse
+	(*SetHouseholdRequest)(nil),     // 50: switchboard.admin.v1.SetHouseholdRequest
+	(*ResubmitRequest)(nil),         // 51: switchboard.admin.v1.ResubmitRequest
+	(*ResubmitResponse)(nil),        // 52: switchboard.admin.v1.ResubmitResponse
+	(*DeleteSessionRequest)(nil),    // 53: switchboard.admin.v1.DeleteSessionRequest
+	(*DeleteSessionResponse)(nil),   // 54: switchboard.admin.v1.DeleteSessionResponse
+	(*CallToolRequest)(nil),         // 55: switchboard.admin.v1.CallToolRequest
+	(*ToolResult)(nil),              // 56: switchboard.admin.v1.ToolResult
+	(*BackupRequest)(nil),           // 57: switchboard.admin.v1.BackupRequest
+	(*BackupResponse)(nil),          // 58: switchboard.admin.v1.BackupResponse
+	nil,                             // 59: switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	nil,                             // 60: switchboard.admin.v1.Usage.CostsEntry
+	(*extensionv1.Tool)(nil),        // 61: switchboard.extension.v1.Tool
+	(*extensionv1.Readiness)(nil),   // 62: switchboard.extension.v1.Readiness
+	(*extensionv1.AgentSpec)(nil),   // 63: switchboard.extension.v1.AgentSpec
+	(*busv1.Event)(nil),             // 64: switchboard.bus.v1.Event
+	(*busv1.Entry)(nil),             // 65: switchboard.bus.v1.Entry
 }
 var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	2,  // 0: switchboard.admin.v1.ApprovalsResponse.approvals:type_name -> switchboard.admin.v1.Approval
 	7,  // 1: switchboard.admin.v1.Status.waiting:type_name -> switchboard.admin.v1.Subscription
 	10, // 2: switchboard.admin.v1.ExtensionsResponse.extensions:type_name -> switchboard.admin.v1.Extension
-	11, // 3: switchboard.admin.v1.Extension.sandbox:type_name -> switchboard.admin.v1.Sandbox
-	14, // 4: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
-	15, // 5: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
-	56, // 6: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	58, // 7: switchboard.admin.v1.DirectoryResponse.tools:type_name -> switchboard.extension.v1.Tool
-	59, // 8: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	60, // 9: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
-	18, // 10: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Account
-	23, // 11: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
-	24, // 12: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
-	19, // 13: switchboard.admin.v1.PeopleResponse.people:type_name -> switchboard.admin.v1.Person
-	18, // 14: switchboard.admin.v1.Person.accounts:type_name -> switchboard.admin.v1.Account
-	37, // 15: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
-	57, // 16: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
-	5,  // 17: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
-	8,  // 18: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
-	12, // 19: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
-	16, // 20: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
-	0,  // 21: switchboard.admin.v1.Read.Approvals:input_type -> switchboard.admin.v1.ApprovalsRequest
-	25, // 22: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
-	26, // 23: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
-	28, // 24: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
-	30, // 25: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
-	31, // 26: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
-	33, // 27: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
-	35, // 28: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
-	38, // 29: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
-	40, // 30: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
-	42, // 31: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
-	43, // 32: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
-	20, // 33: switchboard.admin.v1.Manage.SetRole:input_type -> switchboard.admin.v1.SetRoleRequest
-	21, // 34: switchboard.admin.v1.Manage.Unlink:input_type -> switchboard.admin.v1.UnlinkRequest
-	22, // 35: switchboard.admin.v1.Manage.RemovePerson:input_type -> switchboard.admin.v1.RemovePersonRequest
-	45, // 36: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
-	47, // 37: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
-	3,  // 38: switchboard.admin.v1.Manage.RevokeApprovals:input_type -> switchboard.admin.v1.RevokeApprovalsRequest
-	48, // 39: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
-	50, // 40: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
-	52, // 41: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
-	54, // 42: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
-	6,  // 43: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
-	9,  // 44: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
-	13, // 45: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
-	17, // 46: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
-	1,  // 47: switchboard.admin.v1.Read.Approvals:output_type -> switchboard.admin.v1.ApprovalsResponse
-	61, // 48: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
-	27, // 49: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
-	29, // 50: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
-	62, // 51: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
-	32, // 52: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
-	34, // 53: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
-	36, // 54: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
-	39, // 55: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
-	41, // 56: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
-	18, // 57: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Account
-	44, // 58: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
-	19, // 59: switchboard.admin.v1.Manage.SetRole:output_type -> switchboard.admin.v1.Person
-	19, // 60: switchboard.admin.v1.Manage.Unlink:output_type -> switchboard.admin.v1.Person
-	44, // 61: switchboard.admin.v1.Manage.RemovePerson:output_type -> switchboard.admin.v1.RevokeResponse
-	46, // 62: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
-	24, // 63: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
-	4,  // 64: switchboard.admin.v1.Manage.RevokeApprovals:output_type -> switchboard.admin.v1.RevokeApprovalsResponse
-	49, // 65: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
-	51, // 66: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
-	53, // 67: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
-	55, // 68: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
-	43, // [43:69] is the sub-list for method output_type
-	17, // [17:43] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	14, // 3: switchboard.admin.v1.Extension.sandbox:type_name -> switchboard.admin.v1.Sandbox
+	11, // 4: switchboard.admin.v1.Extension.consent:type_name -> switchboard.admin.v1.Consent
+	10, // 5: switchboard.admin.v1.DecideResponse.extension:type_name -> switchboard.admin.v1.Extension
+	17, // 6: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
+	18, // 7: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
+	59, // 8: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	61, // 9: switchboard.admin.v1.DirectoryResponse.tools:type_name -> switchboard.extension.v1.Tool
+	62, // 10: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	63, // 11: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
+	21, // 12: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Account
+	26, // 13: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
+	27, // 14: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
+	22, // 15: switchboard.admin.v1.PeopleResponse.people:type_name -> switchboard.admin.v1.Person
+	21, // 16: switchboard.admin.v1.Person.accounts:type_name -> switchboard.admin.v1.Account
+	40, // 17: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
+	60, // 18: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
+	5,  // 19: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
+	8,  // 20: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
+	15, // 21: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
+	19, // 22: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
+	0,  // 23: switchboard.admin.v1.Read.Approvals:input_type -> switchboard.admin.v1.ApprovalsRequest
+	28, // 24: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
+	29, // 25: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
+	31, // 26: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
+	33, // 27: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
+	34, // 28: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
+	36, // 29: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
+	38, // 30: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
+	41, // 31: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
+	43, // 32: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
+	45, // 33: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
+	46, // 34: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
+	23, // 35: switchboard.admin.v1.Manage.SetRole:input_type -> switchboard.admin.v1.SetRoleRequest
+	24, // 36: switchboard.admin.v1.Manage.Unlink:input_type -> switchboard.admin.v1.UnlinkRequest
+	25, // 37: switchboard.admin.v1.Manage.RemovePerson:input_type -> switchboard.admin.v1.RemovePersonRequest
+	48, // 38: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
+	50, // 39: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
+	3,  // 40: switchboard.admin.v1.Manage.RevokeApprovals:input_type -> switchboard.admin.v1.RevokeApprovalsRequest
+	51, // 41: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
+	53, // 42: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
+	55, // 43: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
+	57, // 44: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
+	12, // 45: switchboard.admin.v1.Manage.Decide:input_type -> switchboard.admin.v1.DecideRequest
+	6,  // 46: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
+	9,  // 47: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
+	16, // 48: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
+	20, // 49: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
+	1,  // 50: switchboard.admin.v1.Read.Approvals:output_type -> switchboard.admin.v1.ApprovalsResponse
+	64, // 51: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
+	30, // 52: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
+	32, // 53: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
+	65, // 54: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
+	35, // 55: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
+	37, // 56: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
+	39, // 57: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
+	42, // 58: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
+	44, // 59: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
+	21, // 60: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Account
+	47, // 61: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
+	22, // 62: switchboard.admin.v1.Manage.SetRole:output_type -> switchboard.admin.v1.Person
+	22, // 63: switchboard.admin.v1.Manage.Unlink:output_type -> switchboard.admin.v1.Person
+	47, // 64: switchboard.admin.v1.Manage.RemovePerson:output_type -> switchboard.admin.v1.RevokeResponse
+	49, // 65: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
+	27, // 66: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
+	4,  // 67: switchboard.admin.v1.Manage.RevokeApprovals:output_type -> switchboard.admin.v1.RevokeApprovalsResponse
+	52, // 68: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
+	54, // 69: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
+	56, // 70: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
+	58, // 71: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
+	13, // 72: switchboard.admin.v1.Manage.Decide:output_type -> switchboard.admin.v1.DecideResponse
+	46, // [46:73] is the sub-list for method output_type
+	19, // [19:46] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_admin_v1_admin_proto_init() }
@@ -4372,7 +4640,7 @@ func file_switchboard_admin_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_admin_v1_admin_proto_rawDesc), len(file_switchboard_admin_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   58,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

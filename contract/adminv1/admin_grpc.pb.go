@@ -594,6 +594,7 @@ const (
 	Manage_DeleteSession_FullMethodName   = "/switchboard.admin.v1.Manage/DeleteSession"
 	Manage_CallTool_FullMethodName        = "/switchboard.admin.v1.Manage/CallTool"
 	Manage_Backup_FullMethodName          = "/switchboard.admin.v1.Manage/Backup"
+	Manage_Decide_FullMethodName          = "/switchboard.admin.v1.Manage/Decide"
 )
 
 // ManageClient is the client API for Manage service.
@@ -632,6 +633,8 @@ type ManageClient interface {
 	CallTool(ctx context.Context, in *CallToolRequest, opts ...grpc.CallOption) (*ToolResult, error)
 	// Backup makes a backup of the installation.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (*BackupResponse, error)
+	// Decide allows or refuses what an extension asks for beyond itself.
+	Decide(ctx context.Context, in *DecideRequest, opts ...grpc.CallOption) (*DecideResponse, error)
 }
 
 type manageClient struct {
@@ -782,6 +785,16 @@ func (c *manageClient) Backup(ctx context.Context, in *BackupRequest, opts ...gr
 	return out, nil
 }
 
+func (c *manageClient) Decide(ctx context.Context, in *DecideRequest, opts ...grpc.CallOption) (*DecideResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DecideResponse)
+	err := c.cc.Invoke(ctx, Manage_Decide_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ManageServer is the server API for Manage service.
 // All implementations should embed UnimplementedManageServer
 // for forward compatibility.
@@ -818,6 +831,8 @@ type ManageServer interface {
 	CallTool(context.Context, *CallToolRequest) (*ToolResult, error)
 	// Backup makes a backup of the installation.
 	Backup(context.Context, *BackupRequest) (*BackupResponse, error)
+	// Decide allows or refuses what an extension asks for beyond itself.
+	Decide(context.Context, *DecideRequest) (*DecideResponse, error)
 }
 
 // UnimplementedManageServer should be embedded to have
@@ -868,6 +883,9 @@ func (UnimplementedManageServer) CallTool(context.Context, *CallToolRequest) (*T
 }
 func (UnimplementedManageServer) Backup(context.Context, *BackupRequest) (*BackupResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Backup not implemented")
+}
+func (UnimplementedManageServer) Decide(context.Context, *DecideRequest) (*DecideResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Decide not implemented")
 }
 func (UnimplementedManageServer) testEmbeddedByValue() {}
 
@@ -1141,6 +1159,24 @@ func _Manage_Backup_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Manage_Decide_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DecideRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ManageServer).Decide(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Manage_Decide_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ManageServer).Decide(ctx, req.(*DecideRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Manage_ServiceDesc is the grpc.ServiceDesc for Manage service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1203,6 +1239,10 @@ var Manage_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Backup",
 			Handler:    _Manage_Backup_Handler,
+		},
+		{
+			MethodName: "Decide",
+			Handler:    _Manage_Decide_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -111,6 +111,18 @@ func (q *Question) Actions() (all []contract.Action) {
 	return all
 }
 
+// Translated translates a notice of the kernel into a language, an IETF tag.
+func Translated(language string, n contract.UserNotify) contract.UserNotify {
+	n.Text, n.Actions = words.Translate(language, n.Text), slices.Clone(n.Actions)
+	for i, a := range n.Actions {
+		n.Actions[i].Label = words.Translate(language, a.Label)
+	}
+	return n
+}
+
+// consentCommand is the command with which the owner allows what an extension asks for.
+const consentCommand = "extensions"
+
 // Typed appends to a text what to type instead of pressing buttons.
 func Typed(text string, actions []contract.Action) string {
 	if len(actions) == 0 {
@@ -124,7 +136,7 @@ func Typed(text string, actions []contract.Action) string {
 }
 
 // CheckActions explains why an extension may not attach actions; empty: it may. Known are
-// the commands of all extensions.
+// the commands of all extensions. The kernel may attach the one that decides about them.
 func CheckActions(extension string, all []contract.Action, known []command.Slash) string {
 	if len(all) > contract.MaxActions {
 		return fmt.Sprintf("a message has at most %d actions, not %d", contract.MaxActions, len(all))
@@ -135,7 +147,9 @@ func CheckActions(extension string, all []contract.Action, known []command.Slash
 		case !ok || len(a.Command) > contract.MaxActionCommand || strings.TrimSpace(a.Label) == "":
 			return fmt.Sprintf("an action has a label and a command of at most %d bytes such as \"/done 7\", not %q and %q",
 				contract.MaxActionCommand, a.Label, a.Command)
-		case !slices.ContainsFunc(known, func(c command.Slash) bool { return c.Name == name && c.Extension == extension }):
+		case !slices.ContainsFunc(known, func(c command.Slash) bool {
+			return c.Name == name && (c.Extension == extension || extension == contract.KernelSource && name == consentCommand)
+		}):
 			return fmt.Sprintf("the action /%s is not a command of %s", name, extension)
 		}
 	}

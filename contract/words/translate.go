@@ -20,7 +20,7 @@ func Sprintf(format string, args ...any) string { return fmt.Sprintf(format, arg
 
 // Translate translates an English text that was made with Errorf or Sprintf. One that
 // the language lacks stays as it is. A name before it, with a colon, stays
-// too. Texts that semicolons join are translated one by one.
+// too. Lines, and texts that semicolons join, are translated one by one.
 func Translate(language, text string) string {
 	c := find(language)
 	if c == nil {
@@ -29,6 +29,9 @@ func Translate(language, text string) string {
 	text, _ = c.translate(language, text)
 	return text
 }
+
+// item begins an item of a list.
+const item = "- "
 
 // translate also returns how much of the text it knows.
 func (c *catalog) translate(language, text string) (translated string, known int) {
@@ -53,8 +56,14 @@ func (c *catalog) translate(language, text string) (translated string, known int
 		rest, known = c.translate(language, rest)
 		return name + ": " + rest, known
 	}
-	if parts := strings.Split(text, "; "); len(parts) > 1 {
-		return c.translateAll(language, parts, "; ")
+	for _, separator := range []string{"\n", "; "} {
+		if parts := strings.Split(text, separator); len(parts) > 1 {
+			return c.translateAll(language, parts, separator)
+		}
+	}
+	if rest, ok := strings.CutPrefix(text, item); ok {
+		rest, known = c.translate(language, rest)
+		return item + rest, known
 	}
 	return text, 0
 }

@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/internal/filewatch"
@@ -60,6 +61,13 @@ type Agents struct {
 	Default string            `yaml:"default" default:"orchestrator" check:"id"`
 	Enabled []string          `yaml:"enabled" check:"id" unique:"-"` // nil: all; empty: none
 	Routing map[string]string `yaml:"routing" alias:"channel_map" check:"id" keys:"id"`
+	ByID    map[string]Agent  `yaml:",rest" keys:"id"`
+}
+
+// Agent holds the settings of one agent.
+type Agent struct {
+	// Tools change its uses_tools: +<extension>/<tool> adds, -<extension>/* takes away.
+	Tools []string `yaml:"tools" check:"tool_change" unique:"-"`
 }
 
 // Channels are the settings for all channels and for each.
@@ -164,6 +172,9 @@ type Extension struct {
 	Allow any `yaml:"allow"`
 }
 
+// Allows reports whether the configuration allows an extension what it asks for.
+func (c *Config) Allows(id string) bool { return c.Extensions[id].Allow == true }
+
 // AllowedServers returns the names of the MCP servers that the owner allowed.
 func (c *Config) AllowedServers() (names []string) {
 	list, _ := c.Extensions["mcp"].Allow.([]any)
@@ -236,6 +247,16 @@ var checks = func() strictyaml.Checks {
 			return strictyaml.Faultf("%q is not a time of day: write hours and minutes, such as 03:30", s)
 		}
 		return nil
+	}
+	all["tool_change"] = func(s string) *strictyaml.Fault {
+		if pattern := strings.TrimLeft(s, "+-"); len(s)-len(pattern) == 1 && manifests.Checks["tool_pattern"](pattern) == nil {
+			return nil
+		}
+		f := strictyaml.Faultf("%q is neither +<extension>/<tool> nor -<extension>/<tool>; the tool may be *", s)
+		if manifests.Checks["tool_pattern"](s) == nil {
+			f.Suggestion = "+" + s
+		}
+		return f
 	}
 	all["token_key"] = func(s string) *strictyaml.Fault {
 		if s == TotalTokens {

@@ -47,6 +47,7 @@ func TestParse(t *testing.T) {
 		Agents: config.Agents{
 			Default: "orchestrator", Enabled: []string{"orchestrator", "chat"},
 			Routing: map[string]string{"telegram_channel": "orchestrator"},
+			ByID:    map[string]config.Agent{},
 		},
 		Channels: config.Channels{
 			Default: "cli_channel", Hold: 20 * time.Minute,
@@ -152,7 +153,7 @@ func TestProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"unknown keys": {"timezome: UTC\nagents: {defualt: a}\nchannels:\n  defualt: cli_channel\n  telegram_channel: {alow_from: []}\nextensions: {a: {enabeld: true}}", `
 F:1:1: timezome: unknown field (did you mean timezone?)
-F:2:10: agents.defualt: unknown field (did you mean default?)
+F:2:10: agents.defualt: expected a mapping, found the string "a" (did you mean default?)
 F:4:3: channels.defualt: expected a mapping, found the string "cli_channel" (did you mean default?)
 F:5:22: channels.telegram_channel.alow_from: unknown field (did you mean allow_from?)
 F:6:18: extensions.a.enabeld: unknown field (did you mean enabled?)`},

@@ -29,6 +29,9 @@ func unknown(kind, id string, known []string) strictyaml.Fault {
 	return strictyaml.Fault{Message: fmt.Sprintf("there is no %s %q", kind, id), Suggestion: strictyaml.Suggest(id, known)}
 }
 
+// coreTools is the owner of the kernel's tools.
+const coreTools = "core"
+
 // References returns a problem for each extension, agent and channel in the
 // configuration that is not among the known ids. They are hints, not errors: an
 // extension may be dropped in later.
@@ -48,6 +51,15 @@ func (c *Config) References(known []string) Problems {
 	check("agents.default", c.Agents.Default, "agent", false)
 	for i, id := range c.Agents.Enabled {
 		check(strictyaml.Path("agents", "enabled", i), id, "agent", false)
+	}
+	for id, agent := range c.Agents.ByID {
+		check(strictyaml.Path("agents", id), id, "agent", true)
+		for i, change := range agent.Tools {
+			owner, _, _ := strings.Cut(change[1:], "/")
+			if owner != coreTools {
+				check(strictyaml.Path("agents", id, "tools", i), owner, "extension", false)
+			}
+		}
 	}
 	for channel, agent := range c.Agents.Routing {
 		path := strictyaml.Path("agents", "routing", channel)

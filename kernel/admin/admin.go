@@ -41,6 +41,8 @@ type Installation interface {
 	// Backup makes a backup and describes it in JSON. An empty file is named by the
 	// installation.
 	Backup(ctx context.Context, file string, secrets bool) (info []byte, err error)
+	// Decide stores what the owner decided about an extension.
+	Decide(q *adminv1.DecideRequest) (*adminv1.DecideResponse, error)
 }
 
 // Service implements both services of adminv1. All fields must be set.

@@ -131,6 +131,10 @@ func TestTheOwner(t *testing.T) {
 			t.Errorf("%s: %v, not %v", name, ask.err, ask.want)
 		}
 	}
+	if d, err := c.Decide(ctx, &adminv1.DecideRequest{Id: "x", Allow: true}); err != nil || d.GetExtension().GetId() != "x" ||
+		!d.GetChanged() {
+		t.Errorf("decided %v, %v", d, err)
+	}
 	if made, err := c.Backup(
 		ctx,
 		&adminv1.BackupRequest{File: "/b"},

@@ -44,6 +44,9 @@ func (*house) Describe(s *adminv1.Status, _ error) { s.Home = "/home" }
 func (h *house) Extensions(rows []*adminv1.Extension) []*adminv1.Extension {
 	return append(rows, h.extensions...)
 }
+func (*house) Decide(q *adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
+	return &adminv1.DecideResponse{Extension: &adminv1.Extension{Id: q.GetId()}, Changed: q.GetAllow()}, nil
+}
 func (*house) Backup(_ context.Context, file string, _ bool) ([]byte, error) {
 	return []byte(`{"file":"` + file + `"}`), nil
 }

@@ -175,3 +175,8 @@ func (s *Service) Backup(ctx context.Context, q *adminv1.BackupRequest) (*adminv
 	info, err := s.Installation.Backup(ctx, q.GetFile(), q.GetSecrets())
 	return &adminv1.BackupResponse{Info: info}, err
 }
+
+// Decide implements adminv1.ManageServer.
+func (s *Service) Decide(_ context.Context, q *adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
+	return s.Installation.Decide(q)
+}

@@ -301,9 +301,15 @@ func (s *Snapshot) Offered(agent string, t *Tool) bool {
 }
 
 // Matches reports whether a pattern names the tool, or ends with * and begins its name
-// and that of other tools. A private tool is matched by its full name only.
+// and that of other tools. A private tool is matched by its full name only. A pattern after
+// a - excludes what it matches.
 func (t *Tool) Matches(patterns []string) bool {
-	return slices.Contains(patterns, t.Name) || !t.Tool.GetPrivate() && MatchesTool(patterns, t.Name)
+	excluded := func(p string) bool {
+		rest, out := strings.CutPrefix(p, "-")
+		return out && MatchesTool([]string{rest}, t.Name)
+	}
+	return !slices.ContainsFunc(patterns, excluded) &&
+		(slices.Contains(patterns, t.Name) || !t.Tool.GetPrivate() && MatchesTool(patterns, t.Name))
 }
 
 // MatchesTool is Matches for a tool that may be unknown, and is not private.

@@ -110,15 +110,13 @@ func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify
 		return tx.Dead(e, "there is no channel for the notice")
 	}
 	if e.GetSource() == contract.KernelSource {
-		n.Text = words.Translate(to.language, n.Text)
+		n = ask.Translated(to.language, n)
 	}
 	text, err := to.note(tx, e, n.ChannelID, n.Text)
-	if err != nil {
-		return err
-	}
-	return r.send(tx, to, contract.ChannelSend{
+	return errors.Join(err, r.send(tx, to, contract.ChannelSend{
 		Text: text, Attachments: n.Attachments, Actions: n.Actions, Kind: contract.SendNotice, Asked: n.Asked,
-	})
+		Private: n.Private,
+	}))
 }
 
 // note notes in a text, and in a dead letter, that the named channel does not exist.

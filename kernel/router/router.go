@@ -129,6 +129,7 @@ type place struct {
 	unasked  bool   // no person waits for it, though it is a reply
 	asker    string // the account that asked for it, whose person's quiet hours do not hold it
 	held     bool   // it was held, and is to be sent now
+	group    bool   // it is a group, the owner's home
 }
 
 // defaultPlace is a channel as a reply target, in place of a conversation.
@@ -172,8 +173,14 @@ func (r *MessageRouter) recipient(tx journal.Reader, c *directory.Channel) (*pla
 		return to, err
 	}
 	household, err := r.isHousehold(tx, home)
-	if !household {
-		to.address, to.thread = "", "" // the channel finds the owner
-	}
+	to.group = true
+	to.leaveGroup(!household)
 	return to, err
+}
+
+// leaveGroup lets the channel find the owner if a text must not go to a group.
+func (p *place) leaveGroup(must bool) {
+	if must && p.group {
+		p.address, p.thread = "", ""
+	}
 }

@@ -30,6 +30,7 @@ func (r *MessageRouter) send(tx *bus.Tx, to *place, m contract.ChannelSend, opti
 
 func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, options ...bus.Option,
 ) (seqs []int64, err error) {
+	to.leaveGroup(m.Private)
 	m.Conversation, m.Thread, m.Anywhere = to.address, to.thread, m.Anywhere || to.anywhere
 	owner, err := r.people.OwnerOn(tx, to.channel)
 	if err != nil {

@@ -124,6 +124,12 @@ func Reader(conn grpc.ClientConnInterface) adminv1.ReadClient {
 	return adminv1.NewReadClient(mapped{conn})
 }
 
+// Manager returns a client of a built-in extension whose manifest says
+// "permissions: {admin: manage}"; see Reader.
+func Manager(conn grpc.ClientConnInterface) adminv1.ManageClient {
+	return adminv1.NewManageClient(mapped{conn})
+}
+
 // mapped is a connection whose errors are those of package contract.
 type mapped struct{ grpc.ClientConnInterface }
 

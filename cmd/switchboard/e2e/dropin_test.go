@@ -6,12 +6,23 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/switchboard-run/switchboard/home/consent/consenttest"
 )
 
-// dropIn installs an extension into the home as a user does: the directory is
-// made complete beside the others and then moved in. Fifos are made in the
-// directory box of the example, and otherwise in the data directory.
+// dropIn installs an extension into the home as a user does, who allows what it asks for.
 func (w *world) dropIn(id, executable, manifest string, fifos ...string) {
+	w.t.Helper()
+	if err := consenttest.Allow(w.home, id, manifest); err != nil {
+		w.t.Fatal(err)
+	}
+	w.dropInAsking(id, executable, manifest, fifos...)
+}
+
+// dropInAsking installs an extension into the home: the directory is made complete beside
+// the others and then moved in. Fifos are made in the directory box of the example, and
+// otherwise in the data directory.
+func (w *world) dropInAsking(id, executable, manifest string, fifos ...string) {
 	w.t.Helper()
 	staging := w.file("staging", id)
 	if err := os.MkdirAll(staging, 0o700); err != nil {
@@ -57,12 +68,16 @@ func copyFile(w *world, from, to string) {
 	}
 }
 
-// probe drops the probe in; more is added to its manifest.
+// probe drops the probe in, which is allowed; more is added to its manifest.
 func (w *world) probe(id, mode, more string) {
 	w.t.Helper()
-	w.dropIn(id, "probe", fmt.Sprintf("api: 1\nid: %s\nname: %s\nversion: 1.0.0\ndescription: A probe.\nrun: {command: "+
+	w.dropIn(id, "probe", probeManifest(id, mode, more), "in")
+}
+
+func probeManifest(id, mode, more string) string {
+	return fmt.Sprintf("api: 1\nid: %s\nname: %s\nversion: 1.0.0\ndescription: A probe.\nrun: {command: "+
 		"./probe, args: [%s, %s], start_timeout: %s}\n%s\n",
-		id, strings.ToUpper(id), id, mode, patience, more), "in")
+		id, strings.ToUpper(id), id, mode, patience, more)
 }
 
 // request sends a line to an extension that reads a fifo, now or once it runs.

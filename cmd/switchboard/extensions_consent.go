@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/home"
+	"github.com/switchboard-run/switchboard/sdk/admin"
+)
+
+func newExtensionsAllow() *cobra.Command {
+	c := &cobra.Command{
+		Use: "allow ID", Short: "Allow what an extension asks for", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: first(extensionIDs),
+		Long: "Allows an extension what it asks for beyond itself, and starts it. The output shows what that is. If a\n" +
+			"later version asks for more, it is asked about again, and the earlier one stays in effect until then.\n" +
+			"It works with and without a running kernel.",
+		Example: "  switchboard extensions allow jotter\n  switchboard extensions allow jotter --tools\n" +
+			"  switchboard extensions allow mcp/github   # an MCP server",
+	}
+	tools := c.Flags().Bool("tools", false, "also give its tools to the default agent")
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		q := &adminv1.DecideRequest{Id: args[0], Allow: true, Tools: *tools}
+		return decided(c, *asJSON, q, func(p *printer, x *adminv1.Extension) {
+			p.line("%s is allowed to:", x.GetId())
+			lines(p, x.GetConsent().GetAsks())
+			if x.GetConsent().GetTools() {
+				p.line("Its tools are given to the default agent.")
+			} else if x.GetConsent().GetOffersTools() {
+				p.faint(fmt.Sprintf("To give its tools to the default agent: switchboard extensions allow %s --tools", x.GetId()))
+			}
+		})
+	}
+	return c
+}
+
+func newExtensionsRefuse() *cobra.Command {
+	c := &cobra.Command{
+		Use: "refuse ID", Short: "Refuse what an extension asks for", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: first(extensionIDs),
+		Long: "Refuses an extension what it asks for beyond itself, and stops it. If only a new version asks for more,\n" +
+			"the earlier one stays in effect; to refuse again stops that, too. Nothing is asked again unless it asks\n" +
+			"for something else. It works with and without a running kernel.",
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return decided(c, *asJSON, &adminv1.DecideRequest{Id: args[0]}, func(p *printer, x *adminv1.Extension) {
+			if x.GetConsent().GetOlder() {
+				p.line("The new version of %s is refused. Its earlier one stays, with the permissions that it had.", x.GetId())
+				p.faint(fmt.Sprintf("To stop that, too: switchboard extensions refuse %s", x.GetId()))
+				return
+			}
+			p.line("%s is refused and doesn't run. It asked to:", x.GetId())
+			lines(p, x.GetConsent().GetAsks())
+		})
+	}
+	return c
+}
+
+func lines(p *printer, all []string) {
+	for _, l := range all {
+		p.line("  - %s", l)
+	}
+}
+
+// decided makes a decision and shows it.
+func decided(
+	c *cobra.Command, asJSON bool, q *adminv1.DecideRequest, show func(*printer, *adminv1.Extension),
+) error {
+	action := "allow"
+	if !q.GetAllow() {
+		action = "refuse"
+	}
+	if server, ok := serverOf(q.GetId()); ok {
+		return withKernel(action, func(c *cobra.Command, k *admin.Client, _ []string) error {
+			return decideServer(c, k, action, server, asJSON)
+		})(c, []string{q.GetId()})
+	}
+	q.By = "the command line"
+	if u, err := user.Current(); err == nil {
+		q.By = u.Username + ", on the command line"
+	}
+	done, err := decide(c.Context(), q)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", action, q.GetId(), hinted(err, "switchboard extensions list"))
+	}
+	if asJSON {
+		return printJSON(c, admin.JSON(done.GetExtension()).With("changed", done.GetChanged()))
+	}
+	show(printerOf(c), done.GetExtension())
+	return nil
+}
+
+// decide makes a decision through the kernel, or without one in the files of the home.
+func decide(ctx context.Context, q *adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
+	h, err := findHome()
+	if err != nil {
+		return nil, err
+	}
+	k, err := dial(ctx, h)
+	switch {
+	case err == nil:
+		defer k.Close()
+		return k.Decide(ctx, q)
+	case !errors.Is(err, admin.ErrNotRunning) || !h.Exists():
+		return nil, err
+	}
+	o, err := kernelOptions(h)
+	if err != nil {
+		return nil, err
+	}
+	return home.Decide(o, q)
+}
