@@ -109,6 +109,9 @@ func (f *files) serverPolicy(l mcpfile.Launch, fileSize uint64) *sandbox.Policy 
 		Write: append(slices.Clone(systemWritable), l.Dir), Sockets: []string{l.Dir},
 		Background: true, KeepModes: !l.Installs(), OpenFiles: maxOpenFiles, FileSize: fileSize,
 	}
+	if l.Installs() {
+		p.Execute = append(p.Execute, l.Dir) // what it downloads
+	}
 	for _, file := range l.Files {
 		if f.private(file.Path) {
 			continue // the kernel's own files, which no server may use
