@@ -15,6 +15,7 @@ type Inspection struct {
 	ConfigErr  error            // of config.yaml; usually a config.Problems
 	SecretsErr error            // of secrets.env
 	ConsentErr error            // of the file with what the owner allowed
+	ServersErr error            // of mcp.json
 	References config.Problems  // to ids in config.yaml that no extension has
 	UTC        string           // see config.AccidentalUTC
 	Entries    []InspectedEntry // by id
@@ -69,6 +70,7 @@ func Inspect(o Options) (*Inspection, error) {
 	_, found.Timezone = c.Zone(config.ThisMachine())
 	found.ConfigErr, found.SecretsErr = live.Errors()
 	found.ConsentErr = p.consentErr
+	_, found.ServersErr = f.readServers(nil)
 	var known, read []string
 	for _, e := range p.entries {
 		known = append(known, e.ID)

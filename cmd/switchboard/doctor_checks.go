@@ -73,6 +73,12 @@ func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 	if seen.ConsentErr != nil {
 		d.add("Configuration", levelError, "Nothing runs that it does not allow.", "%s", seen.ConsentErr)
 	}
+	if seen.ServersErr != nil {
+		for problem := range strings.SplitSeq(seen.ServersErr.Error(), "\n") {
+			d.add("Configuration", levelError, "", "%s", problem)
+		}
+		d.findings[len(d.findings)-1].Hint = "Fix it: the running kernel keeps the old servers; a new one connects none."
+	}
 	for _, p := range seen.References {
 		d.add("Configuration", levelWarning, "", "%s", p)
 	}

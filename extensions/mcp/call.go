@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,40 +21,62 @@ type place struct {
 	group   bool
 }
 
+// openCall is a call that runs.
+type openCall struct {
+	place
+	timer *time.Timer // ends it
+}
+
 // calls are the calls that run in a session.
 type calls struct {
 	mu   sync.Mutex
 	next int64
-	open map[int64]place
+	open map[int64]openCall
 }
 
-// add notes a call until its end.
-func (c *calls) add(p place) (end func()) {
+// add notes a call until its end. It calls timeout after a time.
+func (c *calls) add(p place, most time.Duration, timeout func()) (end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next++
-	n := c.next
-	c.open[n] = p
+	n, timer := c.next, time.AfterFunc(most, timeout)
+	if c.open == nil {
+		c.open = map[int64]openCall{}
+	}
+	c.open[n] = openCall{p, timer}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		timer.Stop()
 		delete(c.open, n)
 	}
+}
+
+// hold stops the timers of the calls that run: they wait for a person. Afterwards they
+// have all their time again.
+func (c *calls) hold(most time.Duration) (release func()) {
+	each := func(change func(*time.Timer)) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, o := range c.open {
+			change(o.timer)
+		}
+	}
+	each(func(t *time.Timer) { t.Stop() })
+	return func() { each(func(t *time.Timer) { t.Reset(most) }) }
 }
 
 // only returns the conversation of the calls that run, if it is one.
 func (c *calls) only() (p place, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p = range c.open {
-		for _, other := range c.open {
-			if other != p {
-				return place{}, false
-			}
+	for _, o := range c.open {
+		if ok && o.place != p {
+			return place{}, false
 		}
-		return p, true
+		p, ok = o.place, true
 	}
-	return place{}, false
+	return p, ok
 }
 
 // call calls a tool of a server.
@@ -98,15 +121,13 @@ func (s *server) do(
 		return sdk.ToolResult{}, err
 	}
 	defer release()
-	defer x.calls.add(place{replyTo: c.ReplyTo, group: c.Group})()
-	bounded, cancel := context.WithTimeout(ctx, s.e.callTimeout)
-	defer cancel()
-	stop := context.AfterFunc(bounded, func() {})
-	defer stop()
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer x.calls.add(place{replyTo: c.ReplyTo, group: c.Group}, s.e.callTimeout, func() { cancel(errUnanswered) })()
 	go func() { // a connection may not notice the end of the process
 		select {
 		case <-x.link.Done():
-			cancel()
+			cancel(nil)
 		case <-bounded.Done():
 		}
 	}()
@@ -120,7 +141,7 @@ func (s *server) do(
 		return sdk.ToolResult{}, ctx.Err()
 	case errors.As(err, &refused):
 		return sdk.ToolResult{}, fmt.Errorf("the MCP server %s refused the call: %s", s.Name, cut(refused.Message, 1000))
-	case errors.Is(bounded.Err(), context.DeadlineExceeded):
+	case errors.Is(context.Cause(bounded), errUnanswered):
 		return sdk.ToolResult{}, fmt.Errorf("the MCP server %s did not answer within %s, and the call was cancelled: "+
 			"whether %s had its effect is unknown. Do not simply repeat it", s.Name, s.e.callTimeout, what)
 	}

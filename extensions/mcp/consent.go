@@ -185,6 +185,10 @@ func (e *extension) handle(_ context.Context, ev sdk.Event) (sdk.Effects, error)
 	if err := ev.Decode(&a); err != nil {
 		return nil, sdk.Drop(err.Error())
 	}
+	if strings.HasPrefix(a.Ref, elicitRef) {
+		e.answers.give(a) // else the call has ended
+		return nil, nil
+	}
 	id, about, _ := strings.Cut(a.Ref, " ")
 	s := e.server(id)
 	if s == nil || e.book.get(s.ID).Asked != a.Ref {

@@ -66,7 +66,8 @@ type extension struct {
 	callTimeout time.Duration
 	setup       mcpfile.Setup
 	background  context.Context //nolint:containedctx // of Start
-	changed     chan struct{}   // the catalogue has changed, or something is to be asked
+	answers     answers
+	changed     chan struct{} // the catalogue has changed, or something is to be asked
 
 	mu      sync.Mutex
 	servers map[string]*server // by id; fixed after start

@@ -403,7 +403,7 @@ func (p *process) kill(signal syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.dead {
-		_ = syscall.Kill(-p.cmd.Process.Pid, signal)
+		signalGroup(p.cmd.Process.Pid, signal)
 	}
 }
 
@@ -412,7 +412,7 @@ func (p *process) endGroup() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.dead {
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		signalGroup(p.cmd.Process.Pid, syscall.SIGKILL)
 		p.dead = true
 	}
 }

@@ -261,37 +261,36 @@ func (s *server) dial(ctx context.Context, timeout time.Duration, version string
 		}
 	}()
 	x := &session{link: l}
-	x.calls.open = map[int64]place{}
 	var options *mcp.ClientSessionOptions
 	if version != "" {
 		options = &mcp.ClientSessionOptions{ProtocolVersion: version}
 	}
 	x.ClientSession, err = s.client(x).Connect(bounded, l, options)
-	if err == nil {
+	switch {
+	case err == nil:
 		return x, nil
+	case errors.Is(bounded.Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("%w within %s", errUnanswered, timeout)
+		l.End(stopGrace, err.Error())
+		return nil, err
 	}
-	select {
-	case <-l.Done(): // the reason is known
-	default:
-		if bounded.Err() != nil && ctx.Err() == nil {
-			err = fmt.Errorf("%w within %s", errUnanswered, timeout)
-		}
-		l.End(stopGrace, "it did not connect")
-	}
-	return nil, s.because(x, err)
+	err = s.because(x, err)
+	l.End(stopGrace, "it did not connect")
+	return nil, err
 }
 
-// because adds why the process ended, which explains an error of the connection.
+// endGrace is how long the end of a process that explains the end of its connection may
+// take.
+const endGrace = 3 * time.Second
+
+// because is why the process ended, which explains an error of the connection.
 func (s *server) because(x *session, err error) error {
 	select {
 	case <-x.link.Done():
 		if reason := x.link.Reason(); reason != "" {
-			if errors.Is(err, errUnanswered) {
-				return fmt.Errorf("%w: %s", err, reason)
-			}
 			return errors.New(reason)
 		}
-	default:
+	case <-time.After(endGrace):
 	}
 	return err
 }
@@ -311,10 +310,15 @@ func (s *server) watch(x *session) {
 	current := s.session == x
 	if current {
 		s.session = nil
-		s.fail(s.because(x, errors.New("it closed the connection")))
 	}
 	s.mu.Unlock()
-	x.end("it closed the connection")
+	if current {
+		err := s.because(x, errors.New("it closed the connection"))
+		s.mu.Lock()
+		s.fail(err)
+		s.mu.Unlock()
+	}
+	x.end("")
 }
 
 // end ends a session and its process. It can be called more than once.

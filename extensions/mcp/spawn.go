@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/switchboard-run/switchboard/internal/procfs"
 )
@@ -34,18 +35,32 @@ var children = struct {
 	pids map[int]bool
 }{pids: map[int]bool{}}
 
-func spawn(cmd *exec.Cmd) error {
-	result := make(chan error, 1)
+// onThread runs a function on the thread that starts processes. Only this one may send them
+// signals: with Landlock each thread has a sandbox of its own, and those of the processes
+// are inside of that of the thread that started them.
+func onThread(f func()) {
+	done := make(chan struct{})
 	spawner() <- func() {
+		defer close(done)
+		f()
+	}
+	<-done
+}
+
+func spawn(cmd *exec.Cmd) (err error) {
+	onThread(func() {
 		children.Lock()
 		defer children.Unlock()
-		err := cmd.Start()
-		if err == nil {
+		if err = cmd.Start(); err == nil {
 			children.pids[cmd.Process.Pid] = true
 		}
-		result <- err
-	}
-	return <-result
+	})
+	return err
+}
+
+// signalGroup sends a signal to a process group.
+func signalGroup(pid int, signal syscall.Signal) {
+	onThread(func() { _ = syscall.Kill(-pid, signal) })
 }
 
 func forget(p *process) {
@@ -54,24 +69,32 @@ func forget(p *process) {
 	delete(children.pids, p.cmd.Process.Pid)
 }
 
+// A killed process leaves orphans of its own, so a sweep repeats, at most maxSweeps times.
+const (
+	maxSweeps  = 200
+	sweepPause = time.Millisecond
+)
+
 // sweep kills what a server left behind: children of this process, which adopts them, with
 // the mark of the server.
 func sweep(mark string) {
-	for range 50 { // a killed process leaves orphans of its own
+	for range maxSweeps {
 		found := false
-		children.Lock()
-		for _, pid := range procfs.Children(os.Getpid()) {
-			if children.pids[pid] || !marked(pid, mark) {
-				continue
+		onThread(func() {
+			children.Lock()
+			defer children.Unlock()
+			for _, pid := range procfs.Children(os.Getpid()) {
+				if !children.pids[pid] && marked(pid, mark) {
+					found = true
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+					_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+				}
 			}
-			found = true
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			_, _ = syscall.Wait4(pid, nil, 0, nil)
-		}
-		children.Unlock()
+		})
 		if !found {
 			return
 		}
+		time.Sleep(sweepPause)
 	}
 }
 

@@ -47,6 +47,7 @@ const (
 const (
 	partConfig     = "config.yaml"
 	partSecrets    = "secrets.env"
+	partServers    = "mcp.json" // may have secrets
 	partExtensions = "extensions"
 	partData       = "data"
 	partFiles      = "blobs"

@@ -71,7 +71,7 @@ func create(ctx context.Context, s Source, file string) (info Info, err error) {
 		Parts: []string{storeName, partConfig, partExtensions, partData, partFiles},
 	}
 	if s.Secrets {
-		info.Parts = append(info.Parts, partSecrets)
+		info.Parts = append(info.Parts, partSecrets, partServers)
 	}
 	info.describe(contents)
 	if s.FilesBeside {
@@ -120,6 +120,8 @@ func (i *Info) collect(files []archiveFile, home, part, making string) ([]archiv
 			return errors.Join(err, relErr)
 		case path == making, part == partExtensions && entry.IsDir() && install.Unfinished(entry.Name()):
 			return fs.SkipDir
+		case entry.IsDir() && isCache(path):
+			return fs.SkipDir
 		case entry.IsDir():
 			files = append(files, archiveFile{name: name + "/", path: path})
 		case entry.Type().IsRegular():
@@ -130,4 +132,10 @@ func (i *Info) collect(files []archiveFile, home, part, making string) ([]archiv
 		return nil
 	})
 	return files, err
+}
+
+// isCache reports whether a directory says that it need not be backed up.
+func isCache(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "CACHEDIR.TAG"))
+	return err == nil
 }

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/home/support"
 )
 
 // mcpServer is the entry of the fake server in mcp.json.
@@ -60,7 +62,9 @@ func (w *world) mcpReady(id string) mcpStatus {
 }
 
 // mcpLog returns the lines that the fake server wrote.
-func (w *world) mcpLog(id string) []string { return w.linesOf(w.file("data", "mcp", "servers", id, "home", "log")) }
+func (w *world) mcpLog(id string) []string {
+	return w.linesOf(w.file("data", "mcp", "servers", id, "home", "log"))
+}
 
 // starts counts how often the fake server was started.
 func (w *world) mcpStarts(id string) (n int) {
@@ -72,8 +76,9 @@ func (w *world) mcpStarts(id string) (n int) {
 	return n
 }
 
-// withServers is a world whose owner allowed these servers.
-func withServers(t *testing.T, config string, servers map[string]any) (*world, *person) {
+// withServers is a world whose owner allowed these servers. It waits for the tools of some of
+// them, or of all.
+func withServers(t *testing.T, config string, servers map[string]any, ready ...string) (*world, *person) {
 	t.Helper()
 	w := newWorld(t, withModel)
 	var names []string
@@ -83,7 +88,10 @@ func withServers(t *testing.T, config string, servers map[string]any) (*world, *
 	w.config(fmt.Sprintf("extensions: {mcp: {allow: [%s]%s}}", strings.Join(names, ", "), config))
 	w.mcp(servers)
 	w.start()
-	for name := range servers {
+	if len(ready) == 0 {
+		ready = names
+	}
+	for _, name := range ready {
 		w.mcpReady(name)
 	}
 	return w, w.attach()
@@ -191,5 +199,137 @@ func TestWithoutServersMCPCostsNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(w.file("data", "mcp")); err == nil {
 		t.Error("it has a directory")
+	}
+}
+
+// All mistakes of mcp.json are told at once, with their places, and the last good file stays
+// in force.
+func TestMistakesInMCPFileAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	w, p := withServers(t, "", map[string]any{"fake": mcpServer()})
+	w.write(`{
+  // three mistakes
+  "mcpServers": {
+    "a": {"command": 7},
+    "b": {"comand": "x", "url": "https://example.org/mcp"},
+    "a": {"command": "x"},
+  }
+}`, 0o600, "mcp.json")
+	want := []string{
+		"mcp.json:4:22: command must be a text, not a number",
+		`mcp.json:5:11: unknown field "comand": did you mean "command"?`,
+		`mcp.json:6:5: two servers have the name "a": rename one`,
+	}
+	w.eventually("the mistakes", func() bool {
+		out, _, _ := w.cli("status")
+		return strings.Contains(out, want[2])
+	})
+	for _, line := range want {
+		contains(t, "the status", w.must("status"), line)
+	}
+	out, _, code := w.cli("doctor", "--offline")
+	if code == 0 {
+		t.Error("the doctor finds nothing")
+	}
+	for _, line := range want {
+		contains(t, "the doctor", out, line)
+	}
+	contains(t, "the last good file", w.uses(p, "fake__echo", map[string]any{"text": "still here"}), "still here")
+}
+
+// An edit of mcp.json takes effect, and comments in it change nothing.
+func TestAnEditOfMCPFileTakesEffect(t *testing.T) {
+	t.Parallel()
+	w, p := withServers(t, "", map[string]any{"fake": mcpServer()})
+	w.write(`{"servers": { // as VS Code writes it
+		"fake": {"type": "stdio", "command": "`+binary("mcpserver")+`", "env": {"COLOR": "${COLOR:-blue}"}, "args": []},
+		"Other Server": {"command": "`+binary("mcpserver")+`", "disabled": true},
+	}}`, 0o600, "mcp.json")
+	w.eventually("the edit", func() bool { return strings.Contains(w.uses(p, "fake__env", map[string]any{}), "COLOR=blue") })
+	w.write("{}", 0o600, "mcp.json")
+	w.write(`{"mcpServers": {}}`, 0o600, "mcp.json")
+	w.state(w.control(), "mcp", "disabled")
+}
+
+// A server sees its own directory and what its entry names, and gets no variables of others.
+func TestAnMCPServerIsInASandbox(t *testing.T) {
+	t.Parallel()
+	if support.Detect().Landlock == 0 {
+		t.Skipf("the sandbox here: %s", support.Detect())
+	}
+	dir := t.TempDir()
+	secret, shared := filepath.Join(dir, "secret"), filepath.Join(dir, "shared")
+	for _, path := range []string{secret, shared} {
+		if err := os.WriteFile(path, []byte("the text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entry := mcpServer()
+	entry["switchboard"] = map[string]any{"files": []string{shared}, "network": []string{}, "readOnly": []string{"read", "env"}}
+	w := newWorld(t, withModel)
+	w.env["SOME_TOKEN"] = "must not be seen"
+	w.config("extensions: {mcp: {allow: [fake]}}")
+	w.mcp(map[string]any{"fake": entry})
+	w.start()
+	w.mcpReady("fake")
+	p := w.attach()
+	read := func(tool string, arguments map[string]any) string { // without approval: it is known to read
+		n := w.model.Total()
+		w.model.Queue(openaitest.CallTool("use_tool", map[string]any{"name": "mcp/" + tool, "arguments": arguments}),
+			openaitest.Say("That was it."))
+		p.ask("read")
+		return w.results(n + 2)
+	}
+	contains(t, "a file of the entry", read("fake__read", map[string]any{"path": shared}), "the text")
+	for _, path := range []string{secret, w.file("config.yaml"), w.file("secrets.env"), w.file("switchboard.db")} {
+		if got := read("fake__read", map[string]any{"path": path}); !strings.Contains(got, "permission denied") &&
+			!strings.Contains(got, "no such file") {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+	environ := read("fake__env", map[string]any{})
+	contains(t, "its home", environ, "HOME="+w.file("data", "mcp", "servers", "fake", "home"))
+	for _, word := range []string{"must not be seen", openaiKey, "SWITCHBOARD_SANDBOX"} {
+		if strings.Contains(environ, word) {
+			t.Errorf("the environment has %q:\n%s", word, environ)
+		}
+	}
+}
+
+// A question of a server reaches the person whose call it is, and the answer the server. The
+// time that a call may take does not run meanwhile.
+func TestAnMCPServerAsksThePerson(t *testing.T) {
+	t.Parallel()
+	w, p := withServers(t, ", config: {call_timeout: 1s}", map[string]any{"fake": mcpServer()})
+	w.model.Queue(openaitest.CallTool("use_tool", map[string]any{"name": "mcp/fake__ask", "arguments": map[string]any{}}),
+		openaitest.Say("Blue it is."))
+	p.say("ask me")
+	p.hears(1)
+	question := p.ask("yes")
+	for _, part := range []string{"The MCP server fake asks:", "> Which color?", "1. red", "2. blue", "3. Cancel"} {
+		contains(t, "the question", question, part)
+	}
+	if got := p.ask("2"); got != "Blue it is." {
+		t.Errorf("the terminal shows %q", got)
+	}
+	contains(t, "what the server got", w.results(2), `{"action":"accept","content":{"color":"blue"}}`)
+}
+
+// Of 100 tools of a server none is in a request, and the search finds the right one.
+func TestTheSearchFindsOneOfManyMCPTools(t *testing.T) {
+	t.Parallel()
+	w, p := withServers(t, "", map[string]any{"fake": mcpServer("-tools", "100")})
+	for i := range 50 {
+		n := w.model.Total()
+		name := fmt.Sprintf("mcp/fake__extra_%d", 2*i)
+		w.model.Queue(openaitest.CallTool("find_tools", map[string]string{"query": fmt.Sprintf("further tool number %d", 2*i)}),
+			openaitest.Say("Found it."))
+		p.ask("find it")
+		if found := w.results(n + 2); !strings.Contains(found, `"`+name+`"`) {
+			t.Errorf("the search for %s found %s", name, found)
+		}
+	}
+	if first := w.model.Requests()[0]; len(first.Raw) > maxFirst {
+		t.Errorf("the first request has %d bytes", len(first.Raw))
 	}
 }
