@@ -17,7 +17,7 @@ const (
 	// maxWireName is the largest length of a tool's name that model APIs accept.
 	maxWireName = 64
 	// maxNames bounds the list of names in the description of find_tools, in bytes.
-	maxNames = 500
+	maxNames = 190
 )
 
 // toolset is the set of tools that an agent may use. It is safe for concurrent use.
@@ -117,31 +117,47 @@ func (s *toolset) offered(name, extension string) bool {
 	})
 }
 
-// names lists the hidden tools by extension, up to maxNames bytes.
+// names lists the hidden tools by extension. Where that is longer than maxNames bytes, it
+// lists how many each extension has, and of the extension mcp each server: a request costs
+// the same with any number of tools.
 func (s *toolset) names(hidden map[string]bool) string {
-	var b strings.Builder
-	last, left := "", len(hidden)
+	var all []string // tools by extension
+	var groups []string
+	count := map[string]int{}
+	last := ""
 	for _, t := range s.tools {
-		if !hidden[t.GetName()] {
+		name := t.GetName()
+		if !hidden[name] {
 			continue
 		}
-		if b.Len() > maxNames {
-			fmt.Fprintf(&b, " and %d more", left)
-			break
-		}
-		extension, bare, _ := strings.Cut(t.GetName(), "/")
-		switch {
-		case extension == last:
-			b.WriteString(", " + bare)
-		case last == "":
-			b.WriteString(extension + ": " + bare)
-		default:
-			b.WriteString("; " + extension + ": " + bare)
+		extension, bare, _ := strings.Cut(name, "/")
+		if extension == last {
+			all[len(all)-1] += ", " + bare
+		} else {
+			all = append(all, extension+": "+bare)
 		}
 		last = extension
-		left--
+		group, _, _ := strings.Cut(name, "__")
+		if group == name {
+			group = extension
+		}
+		if count[group]++; count[group] == 1 {
+			groups = append(groups, group)
+		}
 	}
-	return b.String()
+	text := strings.Join(all, "; ")
+	if len(text) <= maxNames {
+		return text
+	}
+	text = ""
+	for i, group := range groups {
+		next := fmt.Sprintf("%s (%d), ", group, count[group])
+		if more := fmt.Sprintf("and %d more", len(groups)-i); len(text)+len(next)+len(more) > maxNames {
+			return text + more
+		}
+		text += next
+	}
+	return strings.TrimSuffix(text, ", ")
 }
 
 // fullName returns the full name of the tool that a model called wire. For an unknown
