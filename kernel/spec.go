@@ -143,6 +143,9 @@ const (
 
 func (s *Spec) subscriptions() []bus.Subscription {
 	subs := slices.Clone(s.Permissions.Subscribe)
+	if len(s.Permissions.Tools) > 0 { // if the manifest has a subscription to its results, that counts
+		subs = append(subs, bus.Subscription{Pattern: contract.TopicToolResult + s.ID})
+	}
 	for i := range subs {
 		subs[i].AckWait = cmp.Or(subs[i].AckWait, defaultAckWait)
 		subs[i].MaxDeliver = cmp.Or(subs[i].MaxDeliver, defaultMaxDeliver)
@@ -159,13 +162,6 @@ func (s *Spec) subscriptions() []bus.Subscription {
 		subs = append(subs, bus.Subscription{
 			Pattern: contract.TopicAgentInput + s.ID, Ordered: true, MaxDeliver: turnDeliver,
 			AckWait: time.Duration(s.Agent.Spec.GetTurnTimeoutMs()) * time.Millisecond,
-		})
-	}
-	results := contract.TopicToolResult + s.ID
-	isResults := func(sub bus.Subscription) bool { return sub.Pattern == results }
-	if len(s.Permissions.Tools) > 0 && !slices.ContainsFunc(subs, isResults) {
-		subs = append(subs, bus.Subscription{
-			Pattern: results, AckWait: defaultAckWait, MaxDeliver: defaultMaxDeliver, MaxAge: defaultMaxAge,
 		})
 	}
 	if len(s.Provides.Commands) > 0 {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/command"
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
 // maxDescription is how many bytes an extension may describe itself with: the
@@ -38,7 +38,7 @@ func (s *Spec) Check(d *extensionv1.Description) error {
 		}
 		seen[t.GetName()] = true
 		if !s.Builtin { // the tests of built-ins do that; their schemas are compiled when they are needed
-			if _, err := tools.Compile(s.ID, t); err != nil {
+			if _, err := coretool.Compile(s.ID, t); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 )
 
 // Slash is a slash command that people can use in every conversation, also while a
@@ -40,6 +42,15 @@ var otherNames = []string{"start", "answer", "approve", "deny"}
 // Builtin returns the commands that the kernel itself answers, for people in
 // the order of their use.
 func Builtin() []Slash { return slices.Clone(builtin) }
+
+// Listed are the slash commands as the contract shows them: the kernel's own first. One
+// whose extension has failed is still listed: it is answered with that.
+func Listed(ofExtensions []Slash) (all []*kernelv1.Command) {
+	for _, c := range slices.Concat(builtin, ofExtensions) {
+		all = append(all, &kernelv1.Command{Name: c.Name, Description: c.Description})
+	}
+	return all
+}
 
 // IsBuiltin reports whether the kernel itself answers a command, so that no
 // extension can have it.

@@ -67,20 +67,12 @@ func (b *Bus) Lease(a *Actor, token string) (*Lease, error) {
 
 // LeaseCall gives the extension that runs a tool a lease for a call of a turn, for
 // the input that the turn answers. It belongs to the row of the call: it outlives
-// the attempt that asked for the call, and ends with the row.
+// the attempt that asked for the call, and ends with the row. Outside of any turn, turn is an
+// empty lease, and input nil.
 func (b *Bus) LeaseCall(a *Actor, turn *Lease, input *busv1.Event, call int64) *Lease {
-	return b.leaseWork(&Lease{
+	l := &Lease{
 		Extension: a.ID, Generation: a.Generation, Event: input, Agent: turn.Agent, Session: turn.Session, Call: call,
-	})
-}
-
-// LeaseAlone gives an extension a lease for a tool call outside of any turn. It
-// ends with the generation of the extension, or when it is released.
-func (b *Bus) LeaseAlone(a *Actor) *Lease {
-	return b.leaseWork(&Lease{Extension: a.ID, Generation: a.Generation})
-}
-
-func (b *Bus) leaseWork(l *Lease) *Lease {
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l.Token, l.started = b.newToken(), b.clock.Now()

@@ -260,7 +260,7 @@ func TestCallLeases(t *testing.T) {
 		}
 		wantError(w, commit(l), contract.ErrStale)
 		w.Release(l)
-		alone, gone := w.LeaseAlone(tool), w.LeaseAlone(tool)
+		alone, gone := w.LeaseCall(tool, &bus.Lease{}, nil, 0), w.LeaseCall(tool, &bus.Lease{}, nil, 0)
 		if err := commit(alone); err != nil {
 			w.Error(err)
 		}

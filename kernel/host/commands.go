@@ -10,22 +10,9 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/tools"
 )
-
-// commands are the slash commands as the contract shows them: the kernel's own
-// first. One whose extension has failed is still listed: it is answered with that.
-func commands(dir *directory.Snapshot) []*kernelv1.Command {
-	all := slices.Concat(command.Builtin(), dir.Commands)
-	out := make([]*kernelv1.Command, len(all))
-	for i, c := range all {
-		out[i] = &kernelv1.Command{Name: c.Name, Description: c.Description}
-	}
-	return out
-}
 
 // commandCalls calls the tools that people call as commands, for one extension.
 type commandCalls struct {

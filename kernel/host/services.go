@@ -10,6 +10,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/topic"
@@ -118,7 +119,7 @@ func (s toolsService) Call(ctx context.Context, r *kernelv1.CallToolRequest) (*e
 
 func (s channelsService) List(context.Context, *kernelv1.ListChannelsRequest) (*kernelv1.ListChannelsResponse, error) {
 	dir := s.h.Directory.Current()
-	out := &kernelv1.ListChannelsResponse{Commands: commands(dir)}
+	out := &kernelv1.ListChannelsResponse{Commands: command.Listed(dir.Commands)}
 	for i := range dir.Channels {
 		c := &dir.Channels[i]
 		readiness := c.Readiness

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -41,7 +42,7 @@ func (r remote) Actor(extension string) *bus.Actor {
 
 func describedTool(w *World, extension string, t *extensionv1.Tool) directory.Tool {
 	w.T.Helper()
-	if _, err := tools.Compile(extension, t); err != nil {
+	if _, err := coretool.Compile(extension, t); err != nil {
 		w.T.Fatal(err)
 	}
 	return tools.Entry(extension, t)

@@ -2,11 +2,12 @@ package tools_test
 
 import (
 	"encoding/json"
-	"github.com/switchboard-run/switchboard/contract/coretool"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/switchboard-run/switchboard/contract/coretool"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
@@ -76,7 +77,7 @@ func TestCoreToolsAreDescribed(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for _, tool := range coretool.All() {
-		if _, err := tools.Compile(coretool.Extension, tool); err != nil || tool.GetDescription() == "" {
+		if _, err := coretool.Compile(coretool.Extension, tool); err != nil || tool.GetDescription() == "" {
 			t.Errorf("%s: %v", tool.GetName(), err)
 		}
 		names = append(names, tool.GetName())

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/schema"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -27,7 +28,7 @@ func FuzzArguments(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, described, raw []byte) {
 		tool := &extensionv1.Tool{Name: "tool", Schema: described}
-		compiled, err := Compile("fuzz", tool)
+		compiled, err := coretool.Compile("fuzz", tool)
 		if err != nil {
 			return
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
 func TestCompile(t *testing.T) {
@@ -31,7 +31,7 @@ func TestCompile(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			tool := &extensionv1.Tool{Name: test.tool, Schema: []byte(test.schema)}
-			schema, err := tools.Compile("notes", tool)
+			schema, err := coretool.Compile("notes", tool)
 			if test.fails == "" {
 				if err != nil || (schema == nil) != (test.schema == "") {
 					t.Errorf("got %v, %v", schema, err)
@@ -53,7 +53,7 @@ func TestASchemaNamesNoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, url := range []string{"file://" + file, "http://127.0.0.1/schema", "../../etc/hostname"} {
-		_, err := tools.Compile(
+		_, err := coretool.Compile(
 			"x",
 			&extensionv1.Tool{Name: "y", Schema: []byte(`{"properties": {"a": {"$ref": "` + url + `"}}}`)},
 		)
