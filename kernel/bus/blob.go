@@ -9,15 +9,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// CheckBlobs refuses names of files that cannot be right.
-func CheckBlobs(hashes []string) error {
-	if len(hashes) > contract.MaxBlobs {
-		return fmt.Errorf("%w: an effect names %d files, the limit is %d", contract.ErrTooLarge, len(hashes),
-			contract.MaxBlobs)
-	}
-	return nil
-}
-
 // mayUse refuses files that the actor of the commit may not use.
 func (t *Tx) mayUse(hashes []string) error {
 	if t.Actor.kernel {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/effect"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -61,7 +62,7 @@ func (b *Bus) DoAs(a *Actor, l *Lease, apply func(*Tx) error) error {
 // submission, of one or several commits at a time; it must not block.
 func (b *Bus) Submit(a *Actor, commits []*busv1.Commit, done func([]*busv1.CommitReceipt)) {
 	for len(commits) > 0 {
-		n, size := b.share.Enter(a.ID, len(commits), func(i int) int { return sizeOf(commits[i]) })
+		n, size := b.share.Enter(a.ID, len(commits), func(i int) int { return effect.Size(commits[i]) })
 		u := &update{bus: b, actor: a, size: size, receipts: done}
 		if u.parts = u.first[:]; n > 1 {
 			u.parts = make([]part, n)
@@ -72,18 +73,6 @@ func (b *Bus) Submit(a *Actor, commits []*busv1.Commit, done func([]*busv1.Commi
 		b.store.Submit(journal.Update{Apply: u.applyEach, Undo: u.undo, Done: u.settled})
 		commits = commits[n:]
 	}
-}
-
-// sizeOf is about how large a commit is.
-func sizeOf(c *busv1.Commit) (size int) {
-	for _, e := range c.GetEffects() {
-		if bytes := len(e.GetPublish().GetPayload()) + len(e.GetPut().GetValue()); bytes > 0 {
-			size += 64 + bytes
-		} else {
-			size += proto.Size(e)
-		}
-	}
-	return size
 }
 
 // update is one update of the journal: a change, or commits of an extension that

@@ -5,10 +5,9 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/effect"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -22,9 +21,6 @@ type Effect struct {
 	// Grant refuses an actor for another reason; the error names the line that its
 	// manifest lacks. nil: no other reason. The kernel itself is never refused.
 	Grant func(a *Actor, e *busv1.Effect) error
-	// Check refuses an effect that is wrong by itself. It runs before the commit is
-	// queued, so that it delays no other commit. nil: nothing to check.
-	Check func(e *busv1.Effect) error
 	// Apply makes the change. It reads and writes only through tx, and neither
 	// waits nor calls out.
 	Apply func(tx *Tx, e *busv1.Effect) (*busv1.EffectResult, error)
@@ -65,8 +61,8 @@ type Hooks struct {
 
 // coreEffects are the effects that the bus itself implements.
 var coreEffects = []Effect{
-	{Kind: (*busv1.Effect_Publish)(nil), Grant: mayPublish, Check: checkPublish, Apply: (*Tx).publish},
-	{Kind: (*busv1.Effect_Put)(nil), Check: checkPut, Apply: (*Tx).put},
+	{Kind: (*busv1.Effect_Publish)(nil), Grant: mayPublish, Apply: (*Tx).publish},
+	{Kind: (*busv1.Effect_Put)(nil), Apply: (*Tx).put},
 	{Kind: (*busv1.Effect_Delete)(nil), Apply: (*Tx).delete},
 	{Kind: (*busv1.Effect_Withdraw)(nil), Permission: "withdraw", Apply: (*Tx).withdrawEffect},
 	{Kind: (*busv1.Effect_Receipt)(nil), Grant: Channels, Apply: (*Tx).receipt},
@@ -117,12 +113,12 @@ func (r registry) find(e *busv1.Effect) (*Effect, error) {
 	return nil, fmt.Errorf("%w: effect of an unknown kind: the extension is newer than this kernel", contract.ErrInvalid)
 }
 
-// check reports whether every effect passes its Check. If not, the commit repeats
-// the checks one by one, for the error.
+// check reports whether every effect is right by itself. It runs before the commit is
+// queued, so that it delays no other commit. If not, the commit repeats the checks one by
+// one, for the error.
 func (r registry) check(effects []*busv1.Effect) bool {
 	for _, e := range effects {
-		known, err := r.find(e)
-		if err != nil || known.Check != nil && known.Check(e) != nil {
+		if _, err := r.find(e); err != nil || effect.Check(e) != nil {
 			return false
 		}
 	}
@@ -146,8 +142,8 @@ func (t *Tx) apply(effects []*busv1.Effect, checked bool) ([]*busv1.EffectResult
 		if err == nil {
 			err = known.granted(t.Actor, e)
 		}
-		if err == nil && known.Check != nil && !checked {
-			err = known.Check(e)
+		if err == nil && !checked {
+			err = effect.Check(e)
 		}
 		if err == nil {
 			results[i], err = known.Apply(t, e)
@@ -162,28 +158,8 @@ func (t *Tx) apply(effects []*busv1.Effect, checked bool) ([]*busv1.EffectResult
 	return results, nil
 }
 
-func checkPublish(e *busv1.Effect) error {
-	p := e.GetPublish()
-	if len(p.GetPayload()) > contract.MaxPayload {
-		return fmt.Errorf("%w: payload of %s has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetTopic(),
-			len(p.GetPayload()), contract.MaxPayload)
-	}
-	if longest := max(len(p.GetKey()), len(p.GetDedupeKey())); longest > maxKey {
-		return fmt.Errorf("%w: a key of an event has %d bytes, the limit is %d", contract.ErrTooLarge, longest, maxKey)
-	}
-	if !validJSON(p.GetPayload()) {
-		return fmt.Errorf("%w: payload of %s is not JSON", contract.ErrInvalid, p.GetTopic())
-	}
-	return CheckBlobs(p.GetBlobs())
-}
-
-// validJSON is json.Valid in less than half of its time.
-func validJSON(b []byte) bool {
-	return jsontext.Value(b).IsValid(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-}
-
-func (t *Tx) publish(effect *busv1.Effect) (*busv1.EffectResult, error) {
-	p := effect.GetPublish()
+func (t *Tx) publish(published *busv1.Effect) (*busv1.EffectResult, error) {
+	p := published.GetPublish()
 	if p.GetTopic() == contract.TopicAgentOutput && t.bus.hooks.Output != nil {
 		return t.bus.hooks.Output(t, p.GetPayload())
 	}
@@ -197,21 +173,6 @@ func (t *Tx) publish(effect *busv1.Effect) (*busv1.EffectResult, error) {
 		return nil, err
 	}
 	return &busv1.EffectResult{EventId: e.GetId(), Duplicate: duplicate}, nil
-}
-
-// maxKey is the largest size of the key of a value or an event, and of a dedupe key.
-const maxKey = 1024
-
-func checkPut(e *busv1.Effect) error {
-	p := e.GetPut()
-	if len(p.GetValue()) > contract.MaxPayload {
-		return fmt.Errorf("%w: value of key %q has %d bytes, the limit is %d", contract.ErrTooLarge, p.GetKey(),
-			len(p.GetValue()), contract.MaxPayload)
-	}
-	if p.GetKey() == "" || len(p.GetKey()) > maxKey {
-		return fmt.Errorf("%w: key of %d bytes: a key has 1 to %d", contract.ErrInvalid, len(p.GetKey()), maxKey)
-	}
-	return CheckBlobs(p.GetBlobs())
 }
 
 func (t *Tx) put(e *busv1.Effect) (*busv1.EffectResult, error) {

@@ -50,10 +50,10 @@ func New(d *directory.Directory, c Calls) *Store {
 func (st *Store) Effects() []bus.Effect {
 	return []bus.Effect{
 		{Kind: (*busv1.Effect_SessionEnsure)(nil), Permission: "session.ensure", Apply: st.ensure},
-		{Kind: (*busv1.Effect_Input)(nil), Permission: "input", Check: inputBlobs, Apply: st.input},
+		{Kind: (*busv1.Effect_Input)(nil), Permission: "input", Apply: st.input},
 		{Kind: (*busv1.Effect_SessionIdle)(nil), Permission: "input", Apply: st.whenIdle},
 		{Kind: (*busv1.Effect_TurnCancel)(nil), Permission: "turn.cancel", Apply: st.cancel},
-		{Kind: (*busv1.Effect_Append)(nil), Grant: bus.Agents, Check: appendBlobs, Apply: st.append},
+		{Kind: (*busv1.Effect_Append)(nil), Grant: bus.Agents, Apply: st.append},
 		{Kind: (*busv1.Effect_Steer)(nil), Grant: bus.Agents, Apply: st.steer},
 	}
 }
@@ -87,7 +87,3 @@ func (st *Store) bumpEpoch(session int64) {
 	defer st.mu.Unlock()
 	st.epochs[session]++
 }
-
-func inputBlobs(e *busv1.Effect) error { return bus.CheckBlobs(e.GetInput().GetBlobs()) }
-
-func appendBlobs(e *busv1.Effect) error { return bus.CheckBlobs(e.GetAppend().GetBlobs()) }

@@ -38,7 +38,7 @@ func Subscription() bus.Subscription {
 
 // Effects are the effects that concern tools.
 func Effects() []bus.Effect {
-	return []bus.Effect{{Kind: (*busv1.Effect_Call)(nil), Grant: mayCall, Check: coretool.CheckCall, Apply: create}}
+	return []bus.Effect{{Kind: (*busv1.Effect_Call)(nil), Grant: mayCall, Apply: create}}
 }
 
 func mayCall(a *bus.Actor, e *busv1.Effect) error {
