@@ -73,6 +73,9 @@ func (d dialog) remember(w phrases, i grammar.Intent) reply {
 			arguments["text"] = name + ": " + i.Text
 		}
 	}
+	if i.Household {
+		arguments["household"] = true
+	}
 	return d.call(w, rememberTool, arguments)
 }
 
@@ -181,7 +184,14 @@ func (d dialog) remembered(w phrases, s step) string {
 	if json.Unmarshal([]byte(s.result), &made) != nil || made.Text == "" {
 		return w.done(s.result)
 	}
-	lines := []string{w.text(cmp.Or(made.Status, "remembered"), made.Text, made.ID)}
+	status := cmp.Or(made.Status, "remembered")
+	var asked struct {
+		Household bool `json:"household"`
+	}
+	if json.Unmarshal(s.arguments, &asked) == nil && asked.Household && status == "remembered" {
+		status = "remembered_household"
+	}
+	lines := []string{w.text(status, made.Text, made.ID)}
 	for _, n := range made.Notes {
 		lines = append(lines, w.note(n))
 	}

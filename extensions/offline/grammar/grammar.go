@@ -61,6 +61,8 @@ type Intent struct {
 	When When
 	// By is how much later or earlier.
 	By Span
+	// Household is set when what to remember is for everyone.
+	Household bool
 	// Channel is the name of the channel as the person wrote it, or "".
 	Channel string
 	// Here is set when the person named this conversation, All for every channel.

@@ -372,6 +372,9 @@ func (m match) send(i *Intent) (*Intent, *Question) {
 
 // remember reads what to remember.
 func (m match) remember(i *Intent) (*Intent, *Question) {
+	if i.Flag == "household" {
+		i.Flag, i.Household = "", true
+	}
 	if r, ok := m.slots["text"]; ok {
 		if m.is(r[0], comma) || m.is(r[0], colon) {
 			r[0]++

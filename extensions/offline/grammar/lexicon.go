@@ -103,7 +103,8 @@ func (l *lexicon) add(language Language, file string) {
 			texts[name] = strings.ReplaceAll(content, `\n`, "\n")
 		case "sentences":
 			intent, flag, _ := strings.Cut(name, " ")
-			form := l.sentencePattern(content, own, flag == "!" || flag == "literal")
+			flag, literal := strings.CutSuffix(flag, " !")
+			form := l.sentencePattern(content, own, literal || flag == "!" || flag == "literal")
 			l.sentences[language] = append(l.sentences[language], sentenceForm{intent, flag, pattern.New(form)})
 		case "times":
 			kind, flag, _ := strings.Cut(name, " ")
