@@ -361,7 +361,7 @@ func (c Command) Caller() Principal {
 }
 
 // ToolFindPerson is the private tool that returns the Recipient of a person's name:
-// {person, channel_id?}. An extension asks for it when it is given a message to keep for
+// {person, channel_id?}, also of an account, as @ and its id. An extension asks for it when it is given a message to keep for
 // them, and says whom it will reach.
 const ToolFindPerson = "core/find_person"
 
@@ -373,6 +373,11 @@ type Recipient struct {
 	Language  string `json:"language,omitempty"` // an IETF tag; empty: English
 	From      string `json:"from"`               // the name of the person who sends it, in that language
 	Text      string `json:"text"`               // for models, such as: Anna on Telegram (private)
+	// Accounts are those of the person, with Owner for the owner; Timezone is an IANA name,
+	// empty: the configured one; Quiet is the quiet hours, empty: none.
+	Accounts []string `json:"accounts,omitempty"`
+	Timezone string   `json:"timezone,omitempty"`
+	Quiet    string   `json:"quiet,omitempty"`
 }
 
 // AgentTask is the payload of system.agent.task: a job for an agent.

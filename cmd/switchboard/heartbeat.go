@@ -124,6 +124,7 @@ var heartbeatSkips = map[string]string{
 	"nothing":   "nothing is open",
 	"unchanged": "nothing new is open",
 	"model":     "no model was available",
+	"off":       "the owner has turned it off",
 }
 
 // heartbeat shows the heartbeat's figures, or why they are unknown.

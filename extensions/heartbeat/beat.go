@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/quiet"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -19,6 +20,7 @@ const (
 	skipNothing   = "nothing"   // there are no open items
 	skipUnchanged = "unchanged" // the scout has seen all of them
 	skipModel     = "model"     // no model is available
+	skipOff       = "off"       // the person has turned it off
 )
 
 // lateAfter is the maximum age of a beat, so that beats that queued up while the
@@ -29,39 +31,66 @@ const lateAfter = 5 * time.Minute
 // count as seen.
 const maxFailures = 3
 
-// handle handles one beat.
+// handle handles one beat: the owner's check, and an event for each other person's.
 func (h *heartbeat) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
-	if e.Topic != TopicBeat {
-		return nil, sdk.Drop("the heartbeat does not handle " + e.Topic)
+	switch e.Topic {
+	case TopicBeat:
+		others, err := h.others(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		checked, err := h.checkFor(ctx, e, contract.Owner)
+		return append(checked, others...), err
+	case topicCheck:
+		var c check
+		if err := e.Decode(&c); err != nil {
+			return nil, err
+		}
+		return h.checkFor(ctx, e, c.Account)
+	case contract.TopicPersonRevoked:
+		return h.revoked(ctx, e)
+	case contract.TopicPersonChanged:
+		return h.changed(ctx, e)
 	}
-	s, err := h.load(ctx)
+	return nil, sdk.Drop("the heartbeat does not handle " + e.Topic)
+}
+
+// checkFor checks whether the assistant should bring up something for a person.
+func (h *heartbeat) checkFor(ctx context.Context, e sdk.Event, account string) (sdk.Effects, error) {
+	p, on, err := h.person(ctx, account)
+	if err != nil || !on && account != contract.Owner {
+		return nil, err
+	}
+	s, err := h.load(ctx, p.stateKey())
 	if err != nil {
 		return nil, err
 	}
 	now := h.now()
 	s.Figures.Runs++
 	s.Figures.LastRun, s.Figures.Problem = &now, ""
-	open, skip, err := h.check(ctx, e, s, now)
-	if err != nil {
-		return nil, err
+	open, skip := []item(nil), skipOff
+	if on {
+		if open, skip, err = h.check(ctx, e, p, s, now); err != nil {
+			return nil, err
+		}
 	}
 	if skip != "" {
 		s.Figures.Skipped[skip]++
 		s.Figures.LastResult = "skipped: " + skip
 		return sdk.Effects{s.effect()}, nil
 	}
-	return h.triage(ctx, e, s, open, now)
+	return h.triage(ctx, e, p, s, open, now)
 }
 
 // check makes the checks that need no model. It returns the items to ask about,
 // or the reason to skip the beat.
 func (h *heartbeat) check(
-	ctx context.Context, e sdk.Event, s *state, now time.Time,
+	ctx context.Context, e sdk.Event, of person, s *state, now time.Time,
 ) (open []item, skip string, err error) {
 	switch {
 	case now.Sub(e.CreatedAt) > lateAfter:
 		return nil, skipLate, nil
-	case !h.hours.contain(now.In(h.zone)):
+	case !h.hours.contain(now.In(of.zone)), !quiet.Until(of.quiet, now, of.zone).IsZero():
 		return nil, skipHours, nil
 	}
 	p, err := h.k.Presence(ctx)
@@ -73,7 +102,7 @@ func (h *heartbeat) check(
 	case !p.UserAt.IsZero() && age > -h.quiet && age < h.quiet:
 		return nil, skipUser, nil
 	}
-	items, err := h.read(ctx, now)
+	items, err := h.read(ctx, of, now)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, "", fmt.Errorf("read open items: %w", err)
@@ -95,18 +124,21 @@ func (h *heartbeat) check(
 
 // triage asks the scout and carries out its decision.
 func (h *heartbeat) triage(
-	ctx context.Context, e sdk.Event, s *state, open []item, now time.Time,
+	ctx context.Context, e sdk.Event, of person, s *state, open []item, now time.Time,
 ) (sdk.Effects, error) {
-	channel, err := h.defaultChannel(ctx)
+	channel, err := of.channel, error(nil)
+	if channel == "" {
+		channel, err = h.defaultChannel(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
-	prefer, err := h.preferences(ctx)
+	prefer, err := h.preferences(ctx, of)
 	if err != nil {
 		h.log.Warn("cannot read preferences, continuing without", "error", err)
 	}
 	f := &s.Figures
-	a, err := h.ask(ctx, h.question(open, prefer, channel, now))
+	a, err := h.ask(ctx, h.question(open, prefer, channel, now.In(of.zone)))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, err
@@ -165,7 +197,9 @@ func (h *heartbeat) triage(
 		h.log.Info("escalated", "reason", d.Reason)
 		key := "beat:" + e.ID
 		s.addRecent(recent{Key: key, At: now, Reason: d.Reason})
-		task := contract.AgentTask{Prompt: escalation(d.Reason, items, channel), Name: ID, Quiet: true}
+		task := contract.AgentTask{
+			Prompt: escalation(d.Reason, items, channel), Name: ID, Quiet: true, Principal: of.principal(),
+		}
 		return sdk.Effects{s.effect(), sdk.Publish(contract.TopicAgentTask, task, sdk.Dedupe(key))}, nil
 	default:
 		f.Noops++

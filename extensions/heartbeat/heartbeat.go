@@ -1,8 +1,10 @@
 // Package heartbeat is the extension that checks every few minutes whether the
 // assistant should bring up an open item.
 //
-// A beat is an event of the schedule that the manifest declares. It first makes
-// checks that need no model: the active hours, whether a person is active, the
+// A beat is an event of the schedule that the manifest declares. It checks for the owner,
+// and publishes an event for each other person who has turned their heartbeat on. A check
+// is about one person: what is theirs, in their time zone, on their channel; what is the
+// household's is the owner's. It first makes checks that need no model: the active hours, whether a person is active, the
 // open items of memory, and whether any of them is new. Only then it asks the
 // scout model, once. An escalation of the scout becomes a task of the default
 // agent.
@@ -11,6 +13,7 @@
 //   - No model is called outside the active hours, soon after a person wrote or
 //     while one waits, without open items, or about items that the scout has seen
 //     within the cool-down and that have not changed or become due since.
+//   - Nothing of one person is in the check of another, nor of a person who was removed.
 //   - An escalation, its record and the ack of the beat are one commit: after a
 //     crash, it happens once or not at all.
 //   - An escalated item is not escalated again within the cool-down, even with
@@ -76,6 +79,7 @@ const (
 // kernel is the part of sdk.Kernel that the heartbeat uses.
 type kernel interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
+	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
 	Presence(ctx context.Context) (sdk.Presence, error)
 	Ask(ctx context.Context, tool string, arguments any) (sdk.ToolResult, error)
 	Channels(ctx context.Context) ([]*kernelv1.Channel, error)

@@ -11,11 +11,8 @@ import (
 	"unicode"
 )
 
-// The tools of memory that the heartbeat calls.
-const (
-	openItems    = "memory/open_items"
-	listMemories = "memory/list_memories"
-)
+// openItems is the tool of memory that the heartbeat calls.
+const openItems = "memory/open_items"
 
 // item is an open item of memory.
 type item struct {
@@ -35,39 +32,39 @@ type preference struct {
 	ChannelID string `json:"channel_id"`
 }
 
-// read returns the open items of memory.
-func (h *heartbeat) read(ctx context.Context, now time.Time) ([]item, error) {
+// read returns the open items of a person.
+func (h *heartbeat) read(ctx context.Context, of person, now time.Time) ([]item, error) {
 	var found struct {
 		Items []item `json:"memories"`
 	}
-	if err := h.askMemory(ctx, openItems, struct{}{}, &found); err != nil {
+	if err := h.askMemory(ctx, of, "open", &found); err != nil {
 		return nil, err
 	}
 	for i := range found.Items {
-		found.Items[i].setDue(now, h.zone)
+		found.Items[i].setDue(now, of.zone)
 	}
 	return found.Items, nil
 }
 
-// preferences returns the preferences of memory, the newest first.
-func (h *heartbeat) preferences(ctx context.Context) ([]preference, error) {
+// preferences returns the preferences of a person.
+func (h *heartbeat) preferences(ctx context.Context, of person) ([]preference, error) {
 	var found struct {
 		Preferences []preference `json:"memories"`
 	}
-	err := h.askMemory(ctx, listMemories, map[string]any{"kind": "preference", "limit": maxPreferences}, &found)
-	return found.Preferences, err
+	err := h.askMemory(ctx, of, "preference", &found)
+	return found.Preferences[:min(len(found.Preferences), maxPreferences)], err
 }
 
-func (h *heartbeat) askMemory(ctx context.Context, tool string, arguments, into any) error {
-	r, err := h.k.Ask(ctx, tool, arguments)
+func (h *heartbeat) askMemory(ctx context.Context, of person, kind string, into any) error {
+	r, err := h.k.Ask(ctx, openItems, map[string]any{"kind": kind, "accounts": of.accounts, "own": !of.isOwner()})
 	switch {
 	case err != nil:
 		return err
 	case r.IsError:
-		return fmt.Errorf("%s: %s", tool, r.Content)
+		return fmt.Errorf("%s: %s", openItems, r.Content)
 	}
 	if err := json.Unmarshal([]byte(r.Content), into); err != nil {
-		return fmt.Errorf("decode result of %s: %w", tool, err)
+		return fmt.Errorf("decode result of %s: %w", openItems, err)
 	}
 	return nil
 }

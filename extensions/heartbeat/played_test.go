@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +34,11 @@ type played struct {
 	fails       error  // the scout's error after its answer
 	asked       []string
 	kv          sdk.Value
+	rows        map[string]sdk.Value          // of other keys
+	people      map[string]contract.Recipient // by account
+	theirs      map[string]string             // memory's answer for an account; others have p.items
+	checks      []sdk.Event                   // that were published
+	memory      []map[string]any              // what memory was asked for
 	tasks       []contract.AgentTask
 	seq         int64
 }
@@ -47,7 +54,7 @@ func play(t *testing.T, c config) *played {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &played{t: t, now: noon, zone: zone, says: `{"action":"noop","reason":""}`, items: `{"memories":[]}`,
+	p := &played{t: t, now: noon, zone: zone, rows: map[string]sdk.Value{}, says: `{"action":"noop","reason":""}`, items: `{"memories":[]}`,
 		preferences: `{"memories":[]}`}
 	p.starts(c)
 	return p
@@ -82,15 +89,44 @@ func (p *played) open(items ...string) {
 	p.items = string(b)
 }
 
-func (p *played) Get(context.Context, string) (sdk.Value, error) { return p.kv, nil }
+func (p *played) Get(_ context.Context, key string) (sdk.Value, error) {
+	if key != stateKey {
+		return p.rows[key], nil
+	}
+	return p.kv, nil
+}
+
+func (p *played) Scan(_ context.Context, prefix string, each func(sdk.Value) error) error {
+	for _, key := range slices.Sorted(maps.Keys(p.rows)) {
+		if strings.HasPrefix(key, prefix) {
+			if err := each(p.rows[key]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (p *played) Presence(context.Context) (sdk.Presence, error) { return p.presence, nil }
 func (p *played) Channels(context.Context) ([]*kernelv1.Channel, error) {
 	return []*kernelv1.Channel{{Id: "cli_channel", Default: true}, {Id: "telegram_channel"}}, nil
 }
 
-func (p *played) Ask(_ context.Context, tool string, _ any) (sdk.ToolResult, error) {
-	content := map[string]string{openItems: p.items, listMemories: p.preferences}[tool]
-	if content == "" {
+func (p *played) Ask(_ context.Context, tool string, arguments any) (sdk.ToolResult, error) {
+	if asked, ok := arguments.(map[string]string); ok && tool == contract.ToolFindPerson {
+		to, known := p.people[strings.TrimPrefix(asked["person"], "@")]
+		if !known {
+			return sdk.ToolResult{}, fmt.Errorf("%w: there is no such person", contract.ErrNotFound)
+		}
+		return sdk.JSON(to)
+	}
+	asked := arguments.(map[string]any)
+	p.memory = append(p.memory, asked)
+	content := map[any]string{"open": p.items, "preference": p.preferences}[asked["kind"]]
+	if of, own := p.theirs[asked["accounts"].([]string)[0]]; own && asked["kind"] == "open" {
+		content = of
+	}
+	if content == "" || tool != openItems {
 		return sdk.ToolResult{}, fmt.Errorf("%w: no tool %q now", contract.ErrNotFound, tool)
 	}
 	return sdk.ToolResult{Content: content}, nil
@@ -124,7 +160,11 @@ func (p *played) handles(e sdk.Event) []*busv1.Effect {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	var out []*busv1.Effect
+	return p.protos(effects)
+}
+
+func (p *played) protos(effects sdk.Effects) (out []*busv1.Effect) {
+	p.t.Helper()
 	for _, e := range effects {
 		pb, err := e.Proto()
 		if err != nil {
@@ -138,6 +178,23 @@ func (p *played) handles(e sdk.Event) []*busv1.Effect {
 func (p *played) commits(effects []*busv1.Effect) {
 	p.t.Helper()
 	for _, e := range effects {
+		if put := e.GetPut(); put != nil && put.GetKey() != stateKey {
+			v := p.rows[put.GetKey()]
+			if put.Version != nil && put.GetVersion() != v.Version {
+				p.t.Fatalf("a write of %s at version %d, stored is %d", put.GetKey(), put.GetVersion(), v.Version)
+			}
+			p.rows[put.GetKey()] = sdk.Value{Key: put.GetKey(), Value: put.GetValue(), Version: v.Version + 1}
+			continue
+		}
+		if remove := e.GetDelete(); remove != nil {
+			delete(p.rows, remove.GetKey())
+		}
+		if publish := e.GetPublish(); publish.GetTopic() == topicCheck {
+			c := p.event()
+			c.Topic, c.Payload = topicCheck, publish.GetPayload()
+			p.checks = append(p.checks, c)
+			continue
+		}
 		if put := e.GetPut(); put != nil {
 			if put.GetVersion() != p.kv.Version {
 				p.t.Fatalf("a write at version %d, stored is %d", put.GetVersion(), p.kv.Version)

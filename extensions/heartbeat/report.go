@@ -11,13 +11,13 @@ import (
 func (h *heartbeat) tools() []sdk.Tool {
 	return []sdk.Tool{{
 		Name: "figures",
-		Description: "The heartbeat's counts, its interval, and its newest escalations, " +
+		Description: "The counts of all heartbeats, their interval, and its newest escalations, " +
 			"each with the dedupe key of its event.",
 		Schema:   json.RawMessage(`{"type": "object", "additionalProperties": false, "properties": {}}`),
 		ReadOnly: true,
 		Private:  true,
 		Call:     h.report,
-	}}
+	}, h.switchTool()}
 }
 
 // report is the result of figures.
@@ -28,11 +28,14 @@ type report struct {
 }
 
 func (h *heartbeat) report(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
-	s, err := h.load(ctx)
+	s, err := h.load(ctx, stateKey)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
 	out := report{figures: s.Figures, Every: h.every, Recent: append([]recent{}, s.Recent...)}
+	if err := h.addOthers(ctx, &out); err != nil {
+		return sdk.ToolResult{}, err
+	}
 	if !c.Principal.SeesOwners() { // they are about the owner's items
 		out.Recent, out.Problem = []recent{}, ""
 	}

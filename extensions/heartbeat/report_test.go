@@ -66,7 +66,7 @@ func TestDamagedFiguresReportTheProblem(t *testing.T) {
 func TestFiguresArePrivate(t *testing.T) {
 	t.Parallel()
 	tools := New().Tools
-	if len(tools) != 1 || tools[0].Name != "figures" || !tools[0].Private || !tools[0].ReadOnly {
+	if len(tools) != 2 || tools[0].Name != "figures" || !tools[0].Private || !tools[0].ReadOnly || !tools[1].Private {
 		t.Errorf("%+v", tools)
 	}
 }

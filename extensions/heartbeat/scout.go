@@ -62,8 +62,7 @@ func (h *heartbeat) ask(ctx context.Context, question string) (a answer, err err
 // question returns the prompt for the scout.
 func (h *heartbeat) question(items []item, prefer []preference, channel string, now time.Time) string {
 	var b strings.Builder
-	local := now.In(h.zone)
-	fmt.Fprintf(&b, "It is %s (%s).\n", local.Format("Monday 2006-01-02 15:04"), h.zone)
+	fmt.Fprintf(&b, "It is %s (%s).\n", now.Format("Monday 2006-01-02 15:04"), now.Location())
 	fmt.Fprintf(&b, "The default channel is %s.\n", cmp.Or(channel, "unknown"))
 	if len(prefer) > 0 {
 		b.WriteString("\nPreferences:\n")

@@ -9,10 +9,10 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// stateKey is the key of the state.
+// stateKey is the key of the owner's state, and the beginning of those of other people.
 const stateKey = "state"
 
-// state is the stored state of the heartbeat.
+// state is the stored state of one person's heartbeat.
 type state struct {
 	Figures figures `json:"figures"`
 	// Asked and Escalated are the times (Unix seconds) of the last question and
@@ -30,6 +30,7 @@ type state struct {
 	// Failures is the number of consecutive failed answers of the scout.
 	Failures int `json:"failures,omitempty"`
 
+	key     string
 	version int64
 }
 
@@ -69,8 +70,8 @@ type figures struct {
 	Problem        string     `json:"problem,omitempty"` // why the last beat failed
 }
 
-func (h *heartbeat) load(ctx context.Context) (*state, error) {
-	v, err := h.k.Get(ctx, stateKey)
+func (h *heartbeat) load(ctx context.Context, key string) (*state, error) {
+	v, err := h.k.Get(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("read state: %w", err)
 	}
@@ -81,7 +82,7 @@ func (h *heartbeat) load(ctx context.Context) (*state, error) {
 			s = &state{Figures: figures{Problem: "the stored state was damaged and was reset: " + err.Error()}}
 		}
 	}
-	s.version = v.Version
+	s.key, s.version = key, v.Version
 	for _, m := range []*map[string]int64{&s.Asked, &s.Escalated, &s.Settled, &s.Reasons, &s.Figures.Skipped} {
 		if *m == nil {
 			*m = map[string]int64{}
@@ -90,7 +91,7 @@ func (h *heartbeat) load(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-func (s *state) effect() sdk.Effect { return sdk.PutAt(stateKey, s, s.version) }
+func (s *state) effect() sdk.Effect { return sdk.PutAt(s.key, s, s.version) }
 
 // prune removes entries that no longer matter, and entries in the future, which
 // are from before the clock was set back.

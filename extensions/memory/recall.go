@@ -1,9 +1,11 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/memory/item"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -62,14 +64,23 @@ func (m *memory) recall(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, er
 
 func (m *memory) openItems(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	var a struct {
-		Scope string `json:"scope"`
+		Scope    string    `json:"scope"`
+		Kind     item.Kind `json:"kind"`
+		Accounts []string  `json:"accounts"`
+		Own      bool      `json:"own"`
 	}
 	if err := c.Decode(&a); err != nil {
 		return sdk.ToolResult{}, err
 	}
+	of := contract.Principal{Own: true, Accounts: a.Accounts}
+	theirs := func(i item.Item) bool {
+		return len(a.Accounts) == 0 || of.Sees(i.Principal) && (i.Principal.Own || !a.Own)
+	}
 	out := listing{}
 	err := m.use(ctx, c, a.Scope, func(all *rows, allowed reach) error {
-		open := all.filter(func(r row) bool { return r.Kind == item.Open && allowed.use(r.Item) })
+		open := all.filter(func(r row) bool {
+			return r.Kind == cmp.Or(a.Kind, item.Open) && allowed.use(r.Item) && theirs(r.Item)
+		})
 		slices.SortFunc(open, dueFirst)
 		out.Memories = m.views(open, c)
 		return nil

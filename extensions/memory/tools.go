@@ -83,12 +83,14 @@ func (m *memory) tools() []sdk.Tool {
 			Call:     m.relevant,
 		},
 		{
-			Name:        "open_items",
-			Description: "All open items with channel and due date, the next due first.",
-			Schema:      schema(``, scopeField),
-			ReadOnly:    true,
-			Private:     true,
-			Call:        m.openItems,
+			Name: "open_items",
+			Description: "All open items with channel and due date, the next due first; or all of another kind. " +
+				"With accounts only what the person of these sees in private, and with own only what is theirs.",
+			Schema: schema(``, scopeField, kindField, `"accounts": {"type": "array", "items": {"type": "string"}}`,
+				`"own": {"type": "boolean"}`),
+			ReadOnly: true,
+			Private:  true,
+			Call:     m.openItems,
 		},
 		{
 			Name:        "export_memories",

@@ -35,6 +35,7 @@ func (s *scheduler) address(ctx context.Context, c sdk.ToolCall, sc *schedule.Sc
 	if err := json.Unmarshal([]byte(asked.Content), to); err != nil {
 		return fmt.Errorf("find %s: decode the answer: %w", name, err)
 	}
+	to.Accounts, to.Timezone, to.Quiet = nil, "", "" // of this moment
 	switch {
 	case to.ReplyTo == "":
 		return errors.New("find " + name + ": there is no conversation with them")

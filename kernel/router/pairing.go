@@ -200,12 +200,12 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code, role string) (*people.Account,
 
 // Named returns where a private message for the person of a name goes: on a channel or,
 // without one, where they chose, else on the account that was approved last. Without a name
-// it is the person for whom something is done. The error says who there is, but not in a
+// it is the person for whom something is done; @ is before an account's id. The error says who there is, but not in a
 // group that others read.
 func (r *MessageRouter) Named(tx journal.Reader, of contract.Principal, name, channel string,
 ) (to contract.Recipient, err error) {
 	if of.Confined {
-		return to, errOthersRead
+		return to, errors.New("others read this group, so no messages to people are sent from here")
 	}
 	to.From = of.Extension
 	all, err := people.Accounts(tx)
@@ -225,10 +225,11 @@ func (r *MessageRouter) Named(tx journal.Reader, of contract.Principal, name, ch
 		known = append(known, fmt.Sprintf("%s (%s)", called, a.Channel))
 		best := found[p.ID]
 		better := best.ID == "" || a.ID == p.Home || best.ID != p.Home && a.ApprovedAt > best.ApprovedAt
+		id, isID := strings.CutPrefix(name, "@")
 		meant := strings.EqualFold(called, name) || strings.EqualFold(first, name) ||
-			name == "" && slices.Contains(of.Accounts, a.ID)
+			name == "" && slices.Contains(of.Accounts, a.ID) || isID && slices.Contains(p.Principal("").Accounts, id)
 		if better && meant && cmp.Or(channel, a.Channel) == a.Channel {
-			found[p.ID], to.Name = a, called
+			found[p.ID], to.Name, to.Accounts, to.Quiet = a, called, p.Principal("").Accounts, p.Quiet
 		}
 	}
 	if len(found) != 1 {
@@ -236,7 +237,7 @@ func (r *MessageRouter) Named(tx journal.Reader, of contract.Principal, name, ch
 			len(found), name, strings.Join(known, ", ")))
 	}
 	for _, a := range found {
-		to.ChannelID, to.Language = a.Channel, a.Language
+		to.ChannelID, to.Language, to.Timezone = a.Channel, a.Language, a.Timezone
 		to.From = cmp.Or(to.From, words.Say(a.Language, "the owner"))
 		to.Text = words.Sprintf("%s on %s (private)", to.Name, r.channelName(a.Channel))
 		c, errOf := tx.ConversationByAddress(a.Channel, a.Conversation, a.Thread)
@@ -248,8 +249,6 @@ func (r *MessageRouter) Named(tx journal.Reader, of contract.Principal, name, ch
 	}
 	return to, err
 }
-
-var errOthersRead = errors.New("others read this group, so no messages to people are sent from here")
 
 // Waiting lists the codes that wait for approval.
 func Waiting(tx journal.Reader, now time.Time) ([]Pairing, error) {

@@ -305,3 +305,59 @@ func TestHeartbeatSaysWhatReachedNobody(t *testing.T) {
 		t.Errorf("trace says:\n%s", out)
 	}
 }
+
+// Each person has a heartbeat of their own, the owner's alone being on: what is one's own
+// is in no other's check, and is brought up to them alone.
+func TestHeartbeatOfAnotherPerson(t *testing.T) {
+	t.Parallel()
+	h := newHearth(t)
+	h.model.Handle(func(r openaitest.Request) openaitest.Answer {
+		switch said := r.Last("user"); {
+		case len(r.Results()) > 0:
+			return openaitest.Say("Noted.")
+		case strings.Contains(string(r.Raw), "Reason: the visa"): // the item names no channel that he has
+			return openaitest.CallTool(sendTool, map[string]string{"channel_id": "telegram_channel", "text": "Renew your visa!"})
+		case strings.Contains(said, "remember"):
+			return openaitest.CallTool("memory__remember", map[string]string{"text": "Boris renews his visa", "kind": "open"})
+		}
+		return openaitest.Say("Hello.")
+	})
+	h.says("escalate", "the visa")
+	h.config(fmt.Sprintf(`channels: {telegram_channel: {allow_from: ["%d", "%d"]}}
+models: {default: [openai/test-model], scout: openai/%s}
+extensions:
+  heartbeat: {config: {every: 1s, active_hours: "", quiet: 0s}}
+`, anna, boris, scout))
+	h.start()
+	h.telegramReady()
+	h.telegram.Say(anna, "hello")
+	h.told(anna, 1)
+	h.telegram.Say(boris, "remember my visa")
+	h.told(boris, 1)
+	h.beats(3)
+	if n := h.questions(); n != 0 {
+		t.Errorf("about what is another person's, the owner's scout was asked %d times", n)
+	}
+	h.telegram.Say(boris, "/heartbeat")
+	contains(t, "before it is on", h.told(boris, 2).Text, "/heartbeat on")
+	h.telegram.Say(boris, "/heartbeat on")
+	contains(t, "when it is turned on", h.told(boris, 3).Text, "/heartbeat off")
+	if got := h.told(boris, 4).Text; got != "Renew your visa!" {
+		t.Errorf("boris is shown %q", got)
+	}
+	h.eventually("a delivered escalation", func() bool { s := h.status(); return s.Escalations == 1 && s.Deliveries == 1 })
+	h.beats(2)
+	if got := h.texts(anna); len(got) != 1 {
+		t.Errorf("the owner is shown %q", got)
+	}
+	if n := h.questions(); n != 1 {
+		t.Errorf("the scout was asked %d times", n)
+	}
+	contains(t, "status", h.must("status"), "1 escalation, 1 delivered")
+	h.must("people", "remove", fmt.Sprintf("telegram_channel/%d", boris), "--yes")
+	h.settled()
+	h.beats(2)
+	if n := h.questions(); n != 1 {
+		t.Errorf("after he was removed, the scout was asked %d times", n)
+	}
+}
