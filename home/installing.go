@@ -3,39 +3,68 @@ package home
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/consent"
 	"github.com/switchboard-run/switchboard/home/install"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
-// OpenInstaller opens an installer of extensions for a home. The options need no home,
-// environment, version or check of their own.
-func OpenInstaller(o Options, io install.Options) (*install.Installer, error) {
-	builtins, err := manifests.LoadBuiltin(o.Builtins, o.BuiltinsPrefix)
+// Installer installs extensions into a home and knows what the owner allowed them. The
+// caller must call Close.
+type Installer struct {
+	*install.Installer
+	*Consents
+}
+
+// OpenInstaller opens an installer for a home, with or without a kernel on it. The
+// options need no home, version, environment or check.
+func OpenInstaller(o Options, io install.Options) (*Installer, error) {
+	c, err := OpenConsents(o)
 	if err != nil {
 		return nil, err
 	}
-	settings, err := config.Load(o.Home.Config())
-	if err != nil { // as a kernel that runs, it goes on without the new version of the file
-		settings = config.Default()
+	io.Home, io.KernelVersion, io.Environ, io.Check = o.Home, o.Version, o.Environ, c.installable
+	i, err := install.Open(io)
+	if err != nil {
+		return nil, err
 	}
-	builtins = withProviders(builtins, settings)
-	io.Home, io.KernelVersion, io.Environ = o.Home, o.Version, o.Environ
-	io.Check = func(m *manifests.Manifest) error { return o.installable(builtins, settings, m) }
-	return install.Open(io)
+	// Before anything new is in the home: what an earlier version ran counts as allowed.
+	if err := errors.Join(prepareConsent(o.Home), c.files.consent.Create()); err != nil {
+		return nil, errors.Join(err, i.Close())
+	}
+	return &Installer{i, c}, nil
+}
+
+// Consents are the owner's decisions about extensions, also about those that are not
+// installed yet.
+type Consents struct {
+	files    *files
+	settings *config.Config
+	builtins []manifests.Entry
+}
+
+// OpenConsents reads the decisions of a home. It changes nothing.
+func OpenConsents(o Options) (*Consents, error) {
+	live := config.Open(o.Home, o.Env) // as a kernel that runs, it goes on without a bad edit
+	f, err := openFiles(o, live)
+	if err != nil {
+		return nil, err
+	}
+	settings := live.Config()
+	return &Consents{files: f, settings: settings, builtins: withProviders(f.builtins, settings)}, nil
 }
 
 // installable returns an error if an extension could not start in this home, whatever else
 // is installed.
-func (o Options) installable(builtins []manifests.Entry, settings *config.Config, m *manifests.Manifest) error {
-	for _, b := range builtins {
-		if b.ID == m.ID {
-			return fmt.Errorf("%s is the id of a built-in extension: the extension needs another one", m.ID)
-		}
+func (c *Consents) installable(m *manifests.Manifest) error {
+	if slices.ContainsFunc(c.builtins, func(b manifests.Entry) bool { return b.ID == m.ID }) {
+		return fmt.Errorf("%s is the id of a built-in extension: the extension needs another one", m.ID)
 	}
 	set := manifests.Resolve([]manifests.Entry{{ID: m.ID, File: m.File, Manifest: m}}, manifests.Options{
-		KernelVersion: o.Version, Refuse: refuseFor(o, settings),
+		KernelVersion: c.files.options.Version, Refuse: refuseFor(c.files.options, c.settings),
 	})
 	for _, d := range set.Disabled {
 		if d.Cause != manifests.Missing { // it may be installed later
@@ -43,4 +72,76 @@ func (o Options) installable(builtins []manifests.Entry, settings *config.Config
 		}
 	}
 	return nil
+}
+
+// Consent is what an extension asks for beyond itself, and what the owner decided.
+type Consent struct {
+	Asks manifests.Request
+	More manifests.Request // of Asks, what is not allowed
+	// Uses are lines about what it uses without asking.
+	Uses     []string
+	Refused  bool
+	ByConfig bool // config.yaml allows it
+	Tools    bool // the default agent may use its tools
+	By       string
+	At       time.Time
+}
+
+// Allowed reports whether the extension may run as it is.
+func (c Consent) Allowed() bool { return len(c.More) == 0 }
+
+// Consent returns what an extension asks for, installed or not.
+func (c *Consents) Consent(m *manifests.Manifest) (Consent, error) {
+	decisions, err := c.files.consent.Current()
+	if err != nil {
+		return Consent{}, err
+	}
+	d, asks := decisions[m.ID], m.Asks(foreignSecrets(c.builtins)...)
+	x := Consent{
+		Asks: asks, More: d.Allowed.Beyond(asks), Uses: m.Shown("", asks...), Tools: d.Tools, By: d.By, At: d.At,
+		Refused: decisions.Judge(m.ID, asks) == consent.Refused,
+	}
+	if x.ByConfig = len(x.More) > 0 && c.settings.Allows(m.ID); x.ByConfig {
+		x.More, x.Refused = nil, false
+	}
+	return x, nil
+}
+
+// Allow allows an extension that is going to be installed what it asks for. What runs
+// with its id keeps its permissions, until Settle.
+func (c *Consents) Allow(m *manifests.Manifest, tools bool, by string) error {
+	asks := m.Asks(foreignSecrets(c.builtins)...)
+	return c.files.consent.Update(func(all consent.Decisions) (bool, error) {
+		x := all[m.ID]
+		x.Allowed = append(slices.Clone(x.Allowed), x.Allowed.Beyond(asks)...)
+		x.Tools = x.Tools || tools && m.Provides.Tools
+		x.Refused, x.By, x.At = "", by, now()
+		all[m.ID] = x
+		return true, nil
+	})
+}
+
+// Settle ends the permissions that only the version before this one asked for. The kernel
+// has to know this version by then.
+func (c *Consents) Settle(m *manifests.Manifest) error {
+	asks := m.Asks(foreignSecrets(c.builtins)...)
+	return c.files.consent.Update(func(all consent.Decisions) (bool, error) {
+		x, known := all[m.ID]
+		if !known || !x.Allowed.Covers(asks) {
+			return false, nil
+		}
+		x.Allowed = asks
+		all[m.ID] = x
+		return true, nil
+	})
+}
+
+// Forget ends the decisions about an extension that was removed: another one with its id is
+// asked about again.
+func (c *Consents) Forget(id string) error {
+	return c.files.consent.Update(func(all consent.Decisions) (bool, error) {
+		_, known := all[id]
+		delete(all, id)
+		return known, nil
+	})
 }

@@ -116,7 +116,7 @@ func (x *installation) remove(id string, data bool) error {
 	if before != nil {
 		x.wait(id, func(e *adminv1.Extension) bool { return e == nil && !alive(before) })
 	}
-	if err := discard(); err != nil {
+	if err := errors.Join(discard(), x.installer.Forget(id)); err != nil {
 		return err
 	}
 	x.p.line("%s is removed.", id)

@@ -82,10 +82,7 @@ func decided(
 			return decideServer(c, k, action, server, asJSON)
 		})(c, []string{q.GetId()})
 	}
-	q.By = "the command line"
-	if u, err := user.Current(); err == nil {
-		q.By = u.Username + ", on the command line"
-	}
+	q.By = decider()
 	done, err := decide(c.Context(), q)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", action, q.GetId(), hinted(err, "switchboard extensions list"))
@@ -95,6 +92,14 @@ func decided(
 	}
 	show(printerOf(c), done.GetExtension())
 	return nil
+}
+
+// decider names who decides on the command line.
+func decider() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username + ", on the command line"
+	}
+	return "the command line"
 }
 
 // decide makes a decision through the kernel, or without one in the files of the home.

@@ -24,6 +24,7 @@ import (
 // fetchFlags are those of commands that fetch extensions.
 type fetchFlags struct {
 	insecure, replace, yes bool
+	allow, allowTools      bool
 	timeout                time.Duration
 }
 
@@ -32,6 +33,8 @@ func (f *fetchFlags) add(c *cobra.Command) {
 	flags.BoolVar(&f.insecure, "insecure", false, "allow http to other machines, which anyone on the way can change")
 	flags.BoolVar(&f.replace, "replace", false, "replace files that you put or changed there by hand")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	flags.BoolVar(&f.allow, "allow", false, "allow what the extension asks for")
+	flags.BoolVar(&f.allowTools, "allow-tools", false, "also give its tools to the default agent")
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long fetching may take")
 }
 
@@ -43,7 +46,9 @@ func newExtensionsInstall() *cobra.Command {
 		Long: "Installs an extension from a directory, an archive (.tar.gz or .zip, a file or an https address), a git\n" +
 			"repository (its address, and @ with a branch, a tag or a commit), or by its name in an index. Everything\n" +
 			"is checked before it is in the home, and nothing of it runs meanwhile. A running kernel starts it, or\n" +
-			"replaces the version that runs: nothing is lost.",
+			"replaces the version that runs: nothing is lost.\n\n" +
+			"The output shows what it asks for beyond itself. On a terminal you are asked; otherwise --allow allows it,\n" +
+			"or later `switchboard extensions allow`. What isn't allowed doesn't run.",
 		Example: "  switchboard extensions install ./jotter\n" +
 			"  switchboard extensions install https://example.org/jotter-1.2.0.tar.gz\n" +
 			"  switchboard extensions install https://example.org/jane/jotter@v1.2.0\n" +
@@ -73,7 +78,7 @@ type installation struct {
 	c         *cobra.Command
 	p         *printer
 	home      *config.Home
-	installer *install.Installer
+	installer *home.Installer
 	kernel    *admin.Client // nil: none is running
 }
 
@@ -143,29 +148,79 @@ func (x *installation) install(from install.Source, known *install.Record) error
 		x.p.line("%s %s is up to date.", s.Manifest.ID, s.Manifest.Version)
 		return nil
 	}
+	if err := old.Replaceable(s.Manifest.ID, x.replace); err != nil {
+		return err
+	}
+	asked, err := x.installer.Consent(s.Manifest)
+	if err != nil {
+		return err
+	}
+	runs := false // the old one does, with permission
 	if old == nil || old.Manifest == nil {
-		x.describe(s)
-	} else if err := x.compare(s, old); err != nil {
+		x.describe(s, asked)
+	} else {
+		had, err := x.installer.Consent(old.Manifest)
+		if err != nil {
+			return err
+		}
+		runs = had.Allowed()
+		if err := x.compare(s, old, had, asked); err != nil {
+			return err
+		}
+	}
+	if asked, err = x.decide(s.Manifest, asked, runs); err != nil {
 		return err
 	}
 	before := x.row(ctx, s.Manifest.ID)
 	if err := s.Commit(ctx, x.replace); err != nil {
 		return err
 	}
-	return x.report(s.Manifest, before)
+	return x.report(s.Manifest, asked, before)
 }
 
+// decide asks the person on the terminal, or takes the answer of flags, and stores it. What
+// is not allowed is installed only if it replaces nothing that runs.
+func (x *installation) decide(m *manifests.Manifest, asked home.Consent, runs bool) (home.Consent, error) {
+	allow, tools := x.allow || x.allowTools, x.allowTools
+	offers := m.Provides.Tools && !asked.Tools
+	if !allow && !asked.Allowed() && !x.yes && onTerminal() {
+		question, keys := "Allow it? [y]es, [N]o ", "y"
+		if offers {
+			question, keys = "Allow it? [y]es, yes and give its [t]ools to the default agent, [N]o ", "yt"
+		}
+		answer, err := (&questions{in: os.Stdin, p: x.p}).line(x.c.Context(), question, false)
+		if err != nil {
+			return asked, err
+		}
+		if answer = strings.ToLower(answer); answer != "" {
+			allow, tools = strings.ContainsAny(answer[:1], keys), answer[:1] == "t" && offers
+		}
+	}
+	switch {
+	case allow && (!asked.Allowed() || tools && offers):
+		if err := x.installer.Allow(m, tools, decider()); err != nil {
+			return asked, err
+		}
+	case !allow && !asked.Allowed() && runs:
+		return asked, fmt.Errorf("%s %s asks for more than is allowed, so the installed version stays; "+
+			"add --allow to allow it", m.ID, m.Version)
+	}
+	return x.installer.Consent(m)
+}
+
+func onTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) } //nolint:gosec // a descriptor is an int
+
 // describe shows a new extension.
-func (x *installation) describe(s *install.Staged) {
+func (x *installation) describe(s *install.Staged, asked home.Consent) {
 	m := s.Manifest
 	x.p.line("%s %s (%s)%s", m.ID, m.Version, m.Name, ifSet(": %s", oneLine(m.Description)))
 	x.p.line("Source: %s%s", s.Record.Source, ifSet(", publisher: %s", s.Record.Publisher))
-	x.lines("It asks for your permission to:", m.Asks().Lines(""))
-	x.lines("Without asking, it:", m.Shown(""))
+	x.lines("It asks for your permission to:", asked.Asks.Lines(""))
+	x.lines("Without asking, it:", asked.Uses)
 }
 
 // compare shows how a version differs from the installed one.
-func (x *installation) compare(s *install.Staged, old *install.Installed) error {
+func (x *installation) compare(s *install.Staged, old *install.Installed, had, asked home.Consent) error {
 	m := s.Manifest
 	change := fmt.Sprintf("%s: version %s → %s", m.ID, old.Manifest.Version, m.Version)
 	if m.Version == old.Manifest.Version {
@@ -175,11 +230,10 @@ func (x *installation) compare(s *install.Staged, old *install.Installed) error 
 	if r := old.Record; r != nil && r.Publisher != s.Record.Publisher {
 		x.p.line("Publisher: %s → %s", dash(r.Publisher), dash(s.Record.Publisher))
 	}
-	before, now := old.Manifest.Asks(), m.Asks()
-	x.lines("It asks for more permissions:", before.Beyond(now).Lines(""))
-	x.lines("It no longer asks for:", now.Beyond(before).Lines(""))
-	had, has := old.Manifest.Shown(""), m.Shown("")
-	x.lines("New without asking:", slices.DeleteFunc(has, func(l string) bool { return slices.Contains(had, l) }))
+	x.lines("It asks for more, your permission to:", had.Asks.Beyond(asked.Asks).Lines(""))
+	x.lines("It no longer asks to:", asked.Asks.Beyond(had.Asks).Lines(""))
+	x.lines("New without asking, it:",
+		slices.DeleteFunc(slices.Clone(asked.Uses), func(l string) bool { return slices.Contains(had.Uses, l) }))
 	if older(m.Version, old.Manifest.Version) && !x.yes {
 		return x.confirm(fmt.Sprintf("%s is older than %s. Install it?", m.Version, old.Manifest.Version),
 			fmt.Sprintf("%s is older than %s, the installed version; add --yes to install it", m.Version, old.Manifest.Version))
@@ -208,7 +262,7 @@ func (x *installation) confirm(question, refused string) error {
 	if x.yes {
 		return nil
 	}
-	if !term.IsTerminal(int(os.Stdin.Fd())) { //nolint:gosec // a descriptor is an int
+	if !onTerminal() {
 		return errors.New(refused)
 	}
 	answer, err := (&questions{in: os.Stdin, p: x.p}).line(x.c.Context(), question+" [y/N] ", false)
@@ -256,9 +310,16 @@ func (x *installation) wait(id string, wanted func(*adminv1.Extension) bool) (la
 }
 
 // report tells what a running kernel makes of a version that is in the home now.
-func (x *installation) report(m *manifests.Manifest, before *adminv1.Extension) error {
+func (x *installation) report(m *manifests.Manifest, asked home.Consent, before *adminv1.Extension) error {
 	done := x.p.paint(green, "✓")
 	if x.kernel == nil {
+		if err := x.installer.Settle(m); err != nil {
+			return err
+		}
+		if !asked.Allowed() {
+			x.notAllowed(m, asked)
+			return nil
+		}
 		x.p.line("%s %s %s is installed. It starts with Switchboard.", done, m.ID, m.Version)
 		return nil
 	}
@@ -271,6 +332,11 @@ func (x *installation) report(m *manifests.Manifest, before *adminv1.Extension) 
 		}
 		return true
 	})
+	if ok {
+		if err := x.installer.Settle(m); err != nil {
+			return err
+		}
+	}
 	switch {
 	case !ok || now == nil:
 		x.p.line("%s %s %s is installed. The running kernel hasn't started it yet: `switchboard extensions list` shows it.",
@@ -280,6 +346,8 @@ func (x *installation) report(m *manifests.Manifest, before *adminv1.Extension) 
 		if now.Detail != "" {
 			x.p.faint(now.Detail)
 		}
+	case now.State == stateNotAllowed:
+		x.notAllowed(m, asked)
 	case now.State == "failed" || now.State == "backing_off":
 		return fmt.Errorf("%s %s is installed, but it is %s: %s; see `switchboard logs %s`", m.ID, m.Version,
 			strings.ReplaceAll(now.State, "_", " "), brief(now.LastError), m.ID)
@@ -288,6 +356,19 @@ func (x *installation) report(m *manifests.Manifest, before *adminv1.Extension) 
 			ifSet(": %s", brief(now.Detail)))
 	}
 	return nil
+}
+
+// notAllowed tells how to allow an extension that is installed.
+func (x *installation) notAllowed(m *manifests.Manifest, asked home.Consent) {
+	why := "It doesn't run until you allow it"
+	if asked.Refused {
+		why = "You refused what it asks for, so it doesn't run. To allow it"
+	}
+	x.p.line("%s %s %s is installed. %s: switchboard extensions allow %s", x.p.paint(green, "✓"), m.ID, m.Version,
+		why, m.ID)
+	if m.Provides.Tools {
+		x.p.faint("With --tools, the default agent may use its tools.")
+	}
 }
 
 // settledState reports whether an extension is not on its way to another state.

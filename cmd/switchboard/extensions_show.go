@@ -2,13 +2,16 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/install"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // shownExtension is an extension as `extensions show --json` prints it.
@@ -22,7 +25,12 @@ type shownExtension struct {
 	Readiness   string          `json:"readiness,omitempty"`
 	Detail      string          `json:"detail,omitempty"`
 	Asks        []string        `json:"asks"`
+	More        []string        `json:"more"` // of them, what is not allowed
 	Uses        []string        `json:"uses"`
+	Decision    string          `json:"decision"` // "", if it asks for nothing: allowed, refused, none
+	DecidedBy   string          `json:"decided_by,omitempty"`
+	DecidedAt   time.Time       `json:"decided_at,omitzero"`
+	Tools       bool            `json:"tools"` // the default agent may use its tools
 	Installed   *install.Record `json:"installed,omitempty"`
 	Changed     bool            `json:"changed"` // since it was installed
 	Problem     string          `json:"problem,omitempty"`
@@ -69,13 +77,12 @@ func (x *installation) look(id string) (*shownExtension, error) {
 	}
 	i := slices.IndexFunc(seen.Entries, func(e home.InspectedEntry) bool { return e.ID == id })
 	e := seen.Entries[i]
-	s := &shownExtension{ID: id, Builtin: e.Builtin, State: "not running", Asks: []string{}, Uses: []string{}}
+	s := &shownExtension{
+		ID: id, Builtin: e.Builtin, State: "not running", Asks: []string{}, More: []string{}, Uses: []string{},
+	}
 	if m := e.Manifest; m != nil {
 		s.Name, s.Version, s.Description = m.Name, m.Version, m.Description
 		s.Uses = append(s.Uses, m.Shown("")...)
-		if !e.Builtin {
-			s.Asks = append(s.Asks, m.Asks().Lines("")...)
-		}
 	}
 	if e.Err != nil {
 		s.Problem = e.Err.Error()
@@ -92,8 +99,42 @@ func (x *installation) look(id string) (*shownExtension, error) {
 			s.Problem = err.Error()
 		}
 		s.Installed, s.Changed = installed.Record, installed.Changed
+		if m := installed.Manifest; m != nil { // while the owner decides, an older one is in force
+			s.Name, s.Version, s.Description = m.Name, m.Version, m.Description
+			return s, x.consent(s, m)
+		}
 	}
 	return s, nil
+}
+
+// consent adds what an extension asks for, and what was decided.
+func (x *installation) consent(s *shownExtension, m *manifests.Manifest) error {
+	o, err := kernelOptions(x.home)
+	if err != nil {
+		return err
+	}
+	decisions, err := home.OpenConsents(o)
+	if err != nil {
+		return err
+	}
+	d, err := decisions.Consent(m)
+	if err != nil {
+		return err
+	}
+	s.Asks, s.More, s.Uses = append(s.Asks, d.Asks.Lines("")...), append(s.More, d.More.Lines("")...), d.Uses
+	s.Tools = d.Tools
+	switch {
+	case len(d.Asks) == 0:
+	case d.ByConfig:
+		s.Decision, s.DecidedBy = "allowed", "config.yaml"
+	case d.Allowed():
+		s.Decision, s.DecidedBy, s.DecidedAt = "allowed", d.By, d.At
+	case d.Refused:
+		s.Decision, s.DecidedBy, s.DecidedAt = "refused", d.By, d.At
+	default:
+		s.Decision = "none"
+	}
+	return nil
 }
 
 func (x *installation) show(s *shownExtension) {
@@ -123,11 +164,32 @@ func (x *installation) show(s *shownExtension) {
 			p.line("%s", p.paint(yellow, "Its files have changed since it was installed."))
 		}
 	}
-	if len(s.Asks) == 0 && !s.Builtin {
-		p.line("It asks for no permission.")
+	title := "It asks for your permission to:"
+	by := ifSet(" by %s", s.DecidedBy)
+	if !s.DecidedAt.IsZero() {
+		by += ", " + ago(s.DecidedAt)
 	}
-	x.lines("It asks for your permission to:", s.Asks)
+	switch s.Decision {
+	case "allowed":
+		title = fmt.Sprintf("Allowed%s:", by)
+	case "refused":
+		title = fmt.Sprintf("Refused%s:", by)
+	case "":
+		if !s.Builtin && s.Version != "" {
+			p.line("It asks for no permission.")
+		}
+	}
+	x.lines(title, s.Asks)
+	if len(s.More) > 0 && len(s.More) < len(s.Asks) {
+		x.lines("Of that, not allowed yet:", s.More)
+	}
+	if s.Tools {
+		p.line("The default agent may use its tools.")
+	}
 	x.lines("Without asking, it:", s.Uses)
+	if len(s.More) > 0 {
+		p.faint("To decide: switchboard extensions allow " + s.ID + ", or refuse " + s.ID)
+	}
 }
 
 // shortHash returns the beginning of a hash.

@@ -32,19 +32,31 @@ func (s *Staged) Replaces(ctx context.Context) (*Installed, error) {
 	return &old, err
 }
 
+// Replaceable returns ErrForeign or ErrChanged for an extension that only force replaces; nil
+// is replaceable.
+func (x *Installed) Replaceable(id string, force bool) error {
+	switch {
+	case x == nil || force:
+		return nil
+	case x.Record == nil:
+		return fmt.Errorf("%s is in the home, and %w", id, ErrForeign)
+	case x.Changed:
+		return fmt.Errorf("replace %s: %w", id, ErrChanged)
+	}
+	return nil
+}
+
 // Commit makes the extension visible, in place of the one with its id. It refuses with
 // ErrForeign or ErrChanged to replace what someone else has put or changed there, unless
 // force is set. An error means that nothing has changed.
 func (s *Staged) Commit(ctx context.Context, force bool) error {
 	o := s.installer.options
 	old, err := s.Replaces(ctx)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = old.Replaceable(s.Manifest.ID, force)
+	}
+	if err != nil {
 		return err
-	case old != nil && old.Record == nil && !force:
-		return fmt.Errorf("%s is in %s, and %w", s.Manifest.ID, o.Home.Extensions(), ErrForeign)
-	case old != nil && old.Changed && !force:
-		return fmt.Errorf("replace %s: %w", s.Manifest.ID, ErrChanged)
 	}
 	target := filepath.Join(o.Home.Extensions(), s.Manifest.ID)
 	o.step("record")

@@ -147,3 +147,52 @@ func TestInterruptedInstallLeavesNothing(t *testing.T) {
 		t.Errorf("the directory of extensions has %v, %v", left, err)
 	}
 }
+
+// TestWhatIsNotAllowedDoesNotRun installs an extension that asks for permission, and updates
+// one to a version that asks for more, on a running kernel.
+func TestWhatIsNotAllowedDoesNotRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	p := w.attach()
+	c := w.control()
+	const tools = "provides: {tools: true}"
+	dir := w.source("lab", "tools", "1.0.0", tools)
+	contains(t, "the installation", w.must("extensions", "install", dir),
+		"- give tools to agents", "It doesn't run until you allow it: switchboard extensions allow lab")
+	w.state(c, "lab", "not_allowed")
+	contains(t, "the question", p.hearsLike("lab"), "give tools to agents")
+	if w.text("data", "lab", "env") != "" {
+		t.Error("the extension ran before it was allowed")
+	}
+	contains(t, "the installation", w.must("extensions", "install", dir, "--allow"), "lab 1.0.0 is installed and active")
+	before := w.state(c, "lab", "active")
+
+	const more = tools + "\npermissions: {sessions: true}"
+	w.source("lab", "tools", "2.0.0", more)
+	out, complaints, code := w.cli("extensions", "update", "lab")
+	contains(t, "the update", out, "lab: version 1.0.0 → 2.0.0", "- read all conversations")
+	if contains(t, "the refusal", complaints, "asks for more than is allowed, so the installed version stays"); code != 1 {
+		t.Errorf("exit status %d", code)
+	}
+	if e := w.extension(c, "lab"); e.Version != "1.0.0" || e.Pid != before.Pid || e.State != "active" {
+		t.Errorf("after the refused update: %+v", e)
+	}
+	contains(t, "the update", w.must("extensions", "update", "lab", "--allow"), "lab 2.0.0 is installed and active")
+	contains(t, "the extension", w.must("extensions", "show", "lab"), "Allowed by ", "- read all conversations")
+
+	w.source("lab", "tools", "3.0.0", tools) // less isn't asked about
+	contains(t, "the update", w.must("extensions", "update", "lab"), "It no longer asks to:", "lab 3.0.0 is installed and active")
+	w.source("lab", "tools", "4.0.0", more) // and more than the last version is
+	if _, _, code := w.cli("extensions", "update", "lab"); code != 1 {
+		t.Errorf("exit status %d", code)
+	}
+	w.settled()
+	for _, text := range p.texts() {
+		if strings.Contains(text, "read all conversations") {
+			t.Errorf("what was allowed is asked about in the chat: %s", text)
+		}
+	}
+	w.must("extensions", "remove", "lab", "--yes")
+	contains(t, "the installation", w.must("extensions", "install", dir, "--yes"), "It doesn't run until you allow it")
+}
