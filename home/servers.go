@@ -2,9 +2,11 @@ package home
 
 import (
 	"encoding/json"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract/mcpfile"
@@ -76,7 +78,9 @@ func (f *files) connectServers(p *plan, s *kernel.Spec) error {
 		case l.Policy != nil:
 			s.Process.Policy = sandbox.Union(s.Process.Policy, l.Policy)
 		default:
-			s.Process.Policy.Network = &sandbox.Network{Any: true}
+			other := *s.Process.Policy
+			other.Network = remoteNetwork(l.URL)
+			s.Process.Policy = sandbox.Union(s.Process.Policy, &other)
 		}
 	}
 	s.Process.Limits.Alone = false
@@ -90,6 +94,21 @@ func (f *files) connectServers(p *plan, s *kernel.Spec) error {
 	var err error
 	s.Config, err = json.Marshal(merged)
 	return err
+}
+
+// remoteNetwork is what a server on another machine needs: its port, and that of
+// authorization servers. One without encryption may be on any port of this machine, and so
+// may what it logs in to.
+func remoteNetwork(address string) *sandbox.Network {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" {
+		return &sandbox.Network{Any: true}
+	}
+	n := &sandbox.Network{Connect: []uint16{portDNS, 443}}
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); err == nil && port != 443 {
+		n.Connect = append(n.Connect, uint16(port))
+	}
+	return n
 }
 
 // ownVariables begin those that each server has of its own.

@@ -22,6 +22,7 @@ func newMCPCommand() *cobra.Command {
 			"  mcp: {clients: {claude: {tools: [core/list_channels, core/send_to_channel, memory/*, scheduler/*]}}}",
 		Example: "  switchboard mcp --client claude",
 	}
+	c.AddCommand(newMCPLogin())
 	client := c.Flags().String("client", "", "the client's name in mcp.clients of config.yaml (default: the only one)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		home, err := findHome()

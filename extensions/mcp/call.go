@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/extensions/mcp/remote"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -139,6 +141,12 @@ func (s *server) do(
 	switch {
 	case ctx.Err() != nil:
 		return sdk.ToolResult{}, ctx.Err()
+	case errors.Is(err, remote.ErrLogin):
+		return sdk.ToolResult{}, fmt.Errorf("the MCP server %s refused the call, and nothing was done: %w", s.Name,
+			notSent(err))
+	case errors.As(err, &refused) && strings.Contains(err.Error(), rejected):
+		return sdk.ToolResult{}, fmt.Errorf("the request to the MCP server %s failed (%w): whether %s had its effect is "+
+			"unknown. Do not simply repeat it: find out first, or tell the user", s.Name, notSent(err), what)
 	case errors.As(err, &refused):
 		return sdk.ToolResult{}, fmt.Errorf("the MCP server %s refused the call: %s", s.Name, cut(refused.Message, 1000))
 	case errors.Is(context.Cause(bounded), errUnanswered):

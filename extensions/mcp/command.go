@@ -14,7 +14,8 @@ import (
 )
 
 var commandSchema = json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` +
-	`"words":{"type":"array","items":{"type":"string"},"description":"list, tools SERVER, prompt NAME ARGUMENTS, restart SERVER"}}}`)
+	`"words":{"type":"array","items":{"type":"string"},` +
+	`"description":"list, tools SERVER, prompt NAME ARGUMENTS, login SERVER, restart SERVER"}}}`)
 
 // ownTools are for people and the command line. Private, they are in no grant of a whole
 // extension.
@@ -35,6 +36,14 @@ func (e *extension) ownTools() []sdk.Tool {
 		{
 			Name: "refuse", Description: "Refuse an MCP server.", Private: true, Idempotent: true, Schema: namedSchema,
 			Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) { return e.decideByTool(c, false) },
+		},
+		{
+			Name: "login", Description: "Begin a login to an MCP server.", Private: true,
+			Schema: loginSchema, Call: e.beginLogin,
+		},
+		{
+			Name: "login_finish", Description: "Finish a login with the address that the browser was sent to.", Private: true,
+			Schema: loginSchema, Call: e.finishLogin,
 		},
 	}
 }
@@ -104,6 +113,8 @@ func (e *extension) command(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult
 			return said(e.listPrompts())
 		}
 		return e.prompt(ctx, c, words[1], args.Words[2:])
+	case "login":
+		return e.loginByCommand(ctx, c, words[1], strings.Join(words[2:], ""))
 	case "restart":
 		s := e.server(words[1])
 		if s == nil {
@@ -114,7 +125,7 @@ func (e *extension) command(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult
 		return said(fmt.Sprintf("%s starts again when it is needed.", s.Name))
 	}
 	return sdk.ToolResult{}, fmt.Errorf("unexpected %q. Usage: /mcp list, /mcp tools SERVER, /mcp prompt NAME ARGUMENTS, "+
-		"/mcp restart SERVER", words[0])
+		"/mcp login SERVER, /mcp restart SERVER", words[0])
 }
 
 func said(text string) (sdk.ToolResult, error) { return sdk.JSON(map[string]string{"text": text}) }

@@ -29,6 +29,8 @@ func connect(ctx context.Context, s *server) (link, error) {
 	switch s.Transport {
 	case mcpfile.Stdio:
 		return startProcess(ctx, s.Launch, s.e.setup.Confine, s.e.log.Named(s.ID))
+	case mcpfile.HTTP:
+		return openHTTP(s)
 	}
 	return nil, fmt.Errorf("the transport %s is not supported", s.Transport)
 }

@@ -38,6 +38,7 @@ type server struct {
 	mcpfile.Launch
 	e    *extension
 	hash string
+	logs logins
 
 	mu       sync.Mutex
 	session  *session

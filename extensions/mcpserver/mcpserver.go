@@ -72,7 +72,7 @@ func build(now func() time.Time) sdk.Extension {
 					`"maxItems":20},"timeout_seconds":{"type":"integer","minimum":10,"maximum":86400}}}`),
 			},
 			{
-				Name: "answered", Description: "Fetch the answer to a question of an MCP client: it is not given again.",
+				Name: "answered", Description: "Forget a question of an MCP client, which has the answer.",
 				Private: true, Idempotent: true, Call: s.fetch,
 				Schema: json.RawMessage(object + `"required":["id"],"properties":{"id":{"type":"string"}}}`),
 			},
@@ -279,13 +279,15 @@ func (s *server) question(
 	return key, stored, q, nil
 }
 
+// fetch forgets a question. Its client saw the event with the answer, which may come here
+// later.
 func (s *server) fetch(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 	var args struct{ ID string }
 	if err := c.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	key, stored, q, err := s.question(ctx, args.ID)
-	if err != nil || key == "" || q.Outcome == "" {
+	if err != nil || key == "" {
 		return sdk.ToolResult{Content: "{}"}, err
 	}
 	return sdk.JSON(q, sdk.DeleteAt(key, stored.Version), sdk.Delete(idPrefix+q.ID))

@@ -115,6 +115,16 @@ func TestAQuestionIsAskedOnceAndItsAnswerIsKept(t *testing.T) {
 	if second.ID == first.ID || len(published) != 1 {
 		t.Errorf("after its answer was fetched: %+v, %q", second, published)
 	}
+	// The client sees the answer before it is stored.
+	r, err = s.fetch(t.Context(), sdk.ToolCall{Arguments: json.RawMessage(`{"id":"` + second.ID + `"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept.commit(t, r.Effects)
+	answer(second.ID)
+	if second, published = ask(milk); second.Outcome != "" || len(published) != 1 {
+		t.Errorf("after an early fetch: %+v, %q", second, published)
+	}
 	answer(second.ID)
 	now = now.Add(keepAnswer)
 	if third, published := ask(milk); third.ID == second.ID || len(published) != 1 {

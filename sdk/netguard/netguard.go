@@ -140,7 +140,7 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 // check returns a *Refusal unless the address of a host may be reached.
 func (g *Guard) check(host string, to netip.AddrPort) error {
 	ip, usual := to.Addr(), slices.Contains(g.ports, to.Port())
-	reachable := public(ip)
+	reachable := Public(ip)
 	for _, t := range g.allowed {
 		if !t.covers(host, ip) {
 			continue
@@ -155,7 +155,7 @@ func (g *Guard) check(host string, to netip.AddrPort) error {
 		return refuseUnset("%s is not a public address", host)
 	case !reachable:
 		return refuseUnset("%s has the address %s, which is not a public one", host, ip)
-	case !public(ip) || !usual:
+	case !Public(ip) || !usual:
 		return refusePort(to.Port())
 	}
 	return nil

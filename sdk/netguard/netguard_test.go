@@ -36,7 +36,7 @@ func TestWhatIsPublic(t *testing.T) {
 	t.Parallel()
 	for _, ip := range []string{"8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "223.255.255.255", "2606:4700::1111",
 		"2a00:1450:4001::200e"} {
-		if !public(netip.MustParseAddr(ip)) {
+		if !Public(netip.MustParseAddr(ip)) {
 			t.Errorf("%s is not public", ip)
 		}
 	}
@@ -48,7 +48,7 @@ func TestWhatIsPublic(t *testing.T) {
 		"2001::1", "2001:db8::1", "2002:7f00:1::1", "2002:a00:1::", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254",
 		"fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1", "2a00::1%eth0",
 	} {
-		if public(netip.MustParseAddr(ip)) {
+		if Public(netip.MustParseAddr(ip)) {
 			t.Errorf("%s is public", ip)
 		}
 	}

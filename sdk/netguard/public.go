@@ -33,9 +33,9 @@ func v6(first, second uint16, bits int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(ip), bits)
 }
 
-// public reports whether an address is one of the internet. All that is IPv6 but not below
+// Public reports whether an address is one of the internet. All that is IPv6 but not below
 // 2000::/3 is not: ::1, mapped and compatible IPv4, NAT64, unique local, link-local.
-func public(ip netip.Addr) bool {
+func Public(ip netip.Addr) bool {
 	if !ip.IsValid() || ip.Zone() != "" || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() ||
 		ip.IsMulticast() || ip.IsUnspecified() || ip.Is6() && !global.Contains(ip) {
 		return false

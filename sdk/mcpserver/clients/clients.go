@@ -16,7 +16,7 @@ const (
 	ToolList     = ID + "/clients"  // {} -> List
 	ToolCall     = ID + "/call"     // Call -> Client
 	ToolAsk      = ID + "/ask"      // Ask -> Question
-	ToolAnswered = ID + "/answered" // {id} -> Question
+	ToolAnswered = ID + "/answered" // {id}: the client has the answer
 )
 
 // Its topics.

@@ -1,0 +1,427 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+)
+
+// loginTimeout is how long a person may take to agree.
+const loginTimeout = 15 * time.Minute
+
+// ErrLogin says that the owner has to log in to a server.
+var ErrLogin = errors.New("the server wants a login")
+
+// Client is how Switchboard introduces itself to authorization servers, beyond dynamic
+// registration.
+type Client struct {
+	MetadataURL string // of a client-ID metadata document
+	ID, Secret  string // registered by hand
+}
+
+// Login logs in to one server and keeps its tokens. It is safe for concurrent use.
+type Login struct {
+	id, address, file string
+	own               *url.URL
+	client            Client
+	tell              func(logins int) // the owner that a login is needed, after so many
+	web               *http.Client
+
+	mu      sync.Mutex
+	kept    *kept // nil: none
+	told    bool
+	pending *attempt
+	refresh sync.Mutex // one refresh at a time
+	now     func() time.Time
+}
+
+// kept is what is stored of a login.
+type kept struct {
+	Address  string `json:"address"` // of the server that it is for
+	Logins   int    `json:"logins"`
+	Resource string `json:"resource"`
+	TokenURL string `json:"token_url"`
+	Client   string `json:"client_id"`
+	Secret   string `json:"client_secret,omitempty"`
+	InHeader bool   `json:"client_in_header,omitempty"`
+	Access   string `json:"access_token"` // empty: it was refused
+	Refresh  string `json:"refresh_token,omitempty"`
+	Expires  int64  `json:"expires,omitempty"` // Unix seconds; 0: unknown
+}
+
+// NewLogin reads the tokens of a server from a directory. Tell is called once when the owner
+// has to log in, with the number of logins before: after a restart it may be called again
+// with the same number.
+func NewLogin(dir, id, address string, client Client, tell func(logins int)) (*Login, error) {
+	u, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	l := &Login{
+		id: id, address: u.String(), file: filepath.Join(dir, "oauth", id+".json"), own: u, client: client, tell: tell,
+		now: time.Now, web: metadataClient(u),
+	}
+	data, err := os.ReadFile(l.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return l, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the tokens of %s: %w", id, err)
+	}
+	var k kept
+	if err := json.Unmarshal(data, &k); err == nil && k.Address == l.address {
+		l.kept = &k
+	}
+	return l, nil
+}
+
+// save stores tokens. The caller holds l.mu.
+func (l *Login) save(k *kept) error {
+	l.kept = k
+	data, err := json.Marshal(k) //nolint:gosec // into a file of the owner alone
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(l.file)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("store the tokens of %s: %w", l.id, err)
+	}
+	f, err := os.CreateTemp(dir, ".tokens-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("store the tokens of %s: %w", l.id, err)
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), l.file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fmt.Errorf("store the tokens of %s: %w", l.id, err)
+	}
+	return nil
+}
+
+// LoggedIn reports whether there are tokens.
+func (l *Login) LoggedIn() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept != nil && l.kept.Access != ""
+}
+
+// TokenSource implements auth.OAuthHandler.
+func (l *Login) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
+	if !l.LoggedIn() {
+		return nil, nil //nolint:nilnil // the interface wants it: no token yet
+	}
+	return source{l, ctx}, nil
+}
+
+type source struct {
+	l   *Login
+	ctx context.Context //nolint:containedctx // of the connection
+}
+
+// Token implements oauth2.TokenSource.
+func (s source) Token() (*oauth2.Token, error) {
+	s.l.mu.Lock()
+	k := s.l.kept
+	s.l.mu.Unlock()
+	if k == nil || k.Access == "" {
+		return nil, s.l.needed()
+	}
+	if k.Expires > 0 && s.l.now().Add(30*time.Second).Unix() > k.Expires {
+		var err error
+		if k, err = s.l.renew(s.ctx, k.Access); err != nil {
+			return nil, err
+		}
+	}
+	return &oauth2.Token{AccessToken: k.Access, TokenType: "Bearer"}, nil
+}
+
+// Authorize implements auth.OAuthHandler: a server refused a request. A refused token is
+// refreshed; otherwise the owner has to log in.
+func (l *Login) Authorize(ctx context.Context, q *http.Request, resp *http.Response) error {
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxMetadata))
+	if resp.StatusCode == http.StatusForbidden && !strings.Contains(
+		strings.Join(resp.Header.Values("WWW-Authenticate"), " "), "insufficient_scope") {
+		return nil // the call fails with what the server says
+	}
+	refused := strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ")
+	if refused == "" || resp.StatusCode == http.StatusForbidden {
+		return l.needed()
+	}
+	_, err := l.renew(ctx, refused)
+	return err
+}
+
+// needed tells the owner, once, that they have to log in.
+func (l *Login) needed() error {
+	l.mu.Lock()
+	first, logins := !l.told, 0
+	l.told = true
+	if l.kept != nil {
+		logins = l.kept.Logins
+	}
+	l.mu.Unlock()
+	if first && l.tell != nil {
+		l.tell(logins)
+	}
+	return fmt.Errorf("%w: run `switchboard mcp login %s`", ErrLogin, l.id)
+}
+
+// renew replaces an access token by the refresh token. If another one is there already, it
+// is returned.
+func (l *Login) renew(ctx context.Context, old string) (*kept, error) {
+	l.refresh.Lock()
+	defer l.refresh.Unlock()
+	l.mu.Lock()
+	k := l.kept
+	l.mu.Unlock()
+	switch {
+	case k == nil, k.Access == "":
+		return nil, l.needed()
+	case k.Access != old:
+		return k, nil
+	case k.Refresh == "":
+		return nil, l.drop()
+	}
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {k.Refresh}, "resource": {k.Resource}}
+	if !k.InHeader {
+		form.Set("client_id", k.Client)
+		if k.Secret != "" {
+			form.Set("client_secret", k.Secret)
+		}
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, k.TokenURL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	q.Header.Set("Accept", "application/json")
+	if k.InHeader {
+		q.SetBasicAuth(url.QueryEscape(k.Client), url.QueryEscape(k.Secret))
+	}
+	resp, err := l.web.Do(q)
+	if err != nil {
+		return nil, fmt.Errorf("refresh the token of %s: %w", l.id, err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Access  string `json:"access_token"`
+		Refresh string `json:"refresh_token"`
+		Expires int64  `json:"expires_in"`
+		Error   string `json:"error"`
+	}
+	err = json.NewDecoder(resp.Body).Decode(&answer)
+	switch {
+	case slices.Contains([]string{"invalid_grant", "invalid_client", "unauthorized_client"}, answer.Error):
+		return nil, l.drop()
+	case resp.StatusCode != http.StatusOK || err != nil || answer.Access == "":
+		return nil, fmt.Errorf("refresh the token of %s: the authorization server answered %s", l.id, resp.Status)
+	}
+	next := *k
+	next.Access, next.Expires = answer.Access, 0
+	if answer.Refresh != "" {
+		next.Refresh = answer.Refresh
+	}
+	if answer.Expires > 0 {
+		next.Expires = l.now().Unix() + answer.Expires
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &next, l.save(&next)
+}
+
+// drop deletes tokens that are no longer good.
+func (l *Login) drop() error {
+	l.mu.Lock()
+	err := l.save(&kept{Address: l.address, Logins: l.kept.Logins})
+	l.mu.Unlock()
+	return errors.Join(l.needed(), err)
+}
+
+// attempt is a login that waits for the person.
+type attempt struct {
+	state    string
+	resource string // the resource that the token is for
+	answer   chan *auth.AuthorizationResult
+	ended    chan error
+	cancel   context.CancelFunc
+}
+
+// Begin begins a login and returns the address that the person opens. Afterwards their
+// browser is sent to the redirect address, on this machine. A login that was begun before
+// ends.
+func (l *Login) Begin(ctx context.Context, redirect string) (string, error) {
+	resp, q, err := l.probe(ctx)
+	if err != nil {
+		return "", err
+	}
+	run, cancel := context.WithTimeout(context.Background(), loginTimeout)
+	a := &attempt{answer: make(chan *auth.AuthorizationResult, 1), ended: make(chan error, 1), cancel: cancel}
+	opened := make(chan string, 1)
+	config := &auth.AuthorizationCodeHandlerConfig{
+		RedirectURL: redirect, Client: l.web, RequestRefreshToken: true, AcceptUnadvertisedIss: true,
+		AuthorizationCodeFetcher: func(
+			ctx context.Context, args *auth.AuthorizationArgs,
+		) (*auth.AuthorizationResult, error) {
+			opened <- args.URL
+			select {
+			case answer := <-a.answer:
+				return answer, nil
+			case <-ctx.Done():
+				return nil, errors.New("no one agreed in time")
+			}
+		},
+		NewTokenSource: func(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
+			return oauth2.StaticTokenSource(t), l.accept(c, t, a.resource)
+		},
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
+			Metadata: &oauthex.ClientRegistrationMetadata{
+				ClientName: "Switchboard", RedirectURIs: []string{redirect}, TokenEndpointAuthMethod: "none",
+				GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+			},
+		},
+	}
+	if l.client.MetadataURL != "" {
+		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: l.client.MetadataURL}
+	}
+	if l.client.ID != "" {
+		config.PreregisteredClient = &oauthex.ClientCredentials{ClientID: l.client.ID}
+		if l.client.Secret != "" {
+			config.PreregisteredClient.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: l.client.Secret}
+		}
+	}
+	handler, err := auth.NewAuthorizationCodeHandler(config)
+	if err != nil {
+		cancel()
+		return "", fmt.Errorf("log in to %s: %w", l.id, err)
+	}
+	go func() {
+		defer cancel()
+		a.ended <- handler.Authorize(run, q, resp)
+	}()
+	select {
+	case address := <-opened:
+		u, err := url.Parse(address)
+		if err == nil {
+			err = reachOf(l.own.Hostname()).secure(u)
+		}
+		if err != nil {
+			cancel()
+			return "", fmt.Errorf("log in to %s: %w", l.id, err)
+		}
+		a.state, a.resource = u.Query().Get("state"), u.Query().Get("resource")
+		l.mu.Lock()
+		before := l.pending
+		l.pending = a
+		l.mu.Unlock()
+		if before != nil {
+			before.cancel()
+		}
+		return address, nil
+	case err := <-a.ended:
+		return "", fmt.Errorf("log in to %s: %w", l.id, err)
+	case <-ctx.Done():
+		cancel()
+		return "", ctx.Err()
+	}
+}
+
+// probe makes a request without a token, which the server refuses.
+func (l *Login) probe(ctx context.Context) (*http.Response, *http.Request, error) {
+	const body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{},"clientInfo":{"name":"switchboard","version":"0.1"}}}`
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, l.address, strings.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := serverClient(l.own, nil, context.Background()).Do(q) //nolint:contextcheck,bodyclose // see Begin
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask %s for a login: %w", l.id, err)
+	}
+	if resp.StatusCode != http.StatusUnauthorized {
+		resp.Body.Close()
+		return nil, nil, fmt.Errorf("%s asks for no login: it answered %s", l.id, resp.Status)
+	}
+	return resp, q, nil
+}
+
+// accept stores the tokens of a login.
+func (l *Login) accept(c *oauth2.Config, t *oauth2.Token, resource string) error {
+	if !strings.EqualFold(t.Type(), "Bearer") {
+		return fmt.Errorf("the authorization server gave a token of the unknown type %q", t.Type())
+	}
+	k := &kept{
+		Address: l.address, Resource: resource, TokenURL: c.Endpoint.TokenURL, Client: c.ClientID, Secret: c.ClientSecret,
+		InHeader: c.Endpoint.AuthStyle == oauth2.AuthStyleInHeader && c.ClientSecret != "",
+		Access:   t.AccessToken, Refresh: t.RefreshToken,
+	}
+	if !t.Expiry.IsZero() {
+		k.Expires = t.Expiry.Unix()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told, k.Logins = false, 1
+	if l.kept != nil {
+		k.Logins += l.kept.Logins
+	}
+	return l.save(k)
+}
+
+// Finish ends a login with the address that the person's browser was sent to.
+func (l *Login) Finish(ctx context.Context, address string) error {
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil {
+		return fmt.Errorf("read the address: %w", err)
+	}
+	given := u.Query()
+	l.mu.Lock()
+	a := l.pending
+	l.mu.Unlock()
+	switch {
+	case a == nil:
+		return fmt.Errorf("no login to %s is under way: begin again", l.id)
+	case given.Get("state") != a.state || a.state == "":
+		return errors.New("this address is not from this login: copy the whole address from the browser")
+	case given.Get("error") == "" && given.Get("code") == "":
+		return errors.New("the address has no code: copy the whole address from the browser")
+	}
+	l.mu.Lock()
+	l.pending = nil
+	l.mu.Unlock()
+	if refusal := given.Get("error"); refusal != "" {
+		a.cancel()
+		return fmt.Errorf("log in to %s: the authorization server refused: %s %s", l.id, refusal,
+			given.Get("error_description"))
+	}
+	a.answer <- &auth.AuthorizationResult{Code: given.Get("code"), State: given.Get("state"), Iss: given.Get("iss")}
+	select {
+	case err := <-a.ended:
+		if err != nil {
+			return fmt.Errorf("log in to %s: %w", l.id, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
