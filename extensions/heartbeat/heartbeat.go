@@ -4,7 +4,8 @@
 // A beat is an event of the schedule that the manifest declares. It checks for the owner,
 // and publishes an event for each other person who has turned their heartbeat on. A check
 // is about one person: what is theirs, in their time zone, on their channel; what is the
-// household's is the owner's. It first makes checks that need no model: the active hours, whether a person is active, the
+// household's is the owner's. It first makes checks that need no model: the active hours,
+// whether a person is active, the
 // open items of memory, and whether any of them is new. Only then it asks the
 // scout model, once. An escalation of the scout becomes a task of the default
 // agent.

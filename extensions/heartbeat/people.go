@@ -227,8 +227,8 @@ func (h *heartbeat) choose(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 	}
 	text := words.Say(c.Language, "I don't bring up anything on my own. To have me do so: /heartbeat on")
 	if on {
-		text = words.Say(c.Language,
-			"From time to time I check what is open in your memory, and bring it up when it's time. To stop that: /heartbeat off")
+		text = words.Say(c.Language, "From time to time I check what is open in your memory, "+
+			"and bring it up when it's time. To stop that: /heartbeat off")
 	}
 	return sdk.JSON(map[string]string{"text": text}, effects...)
 }

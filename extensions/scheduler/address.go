@@ -36,10 +36,10 @@ func (s *scheduler) address(ctx context.Context, c sdk.ToolCall, sc *schedule.Sc
 		return fmt.Errorf("find %s: decode the answer: %w", name, err)
 	}
 	to.Accounts, to.Timezone, to.Quiet = nil, "", "" // of this moment
-	switch {
-	case to.ReplyTo == "":
+	switch to.ReplyTo {
+	case "":
 		return errors.New("find " + name + ": there is no conversation with them")
-	case to.ReplyTo == c.ReplyTo: // the one who asks
+	case c.ReplyTo: // the one who asks
 		return nil
 	}
 	if sc.To = to; sc.Topic == schedule.TopicNotify {

@@ -109,8 +109,8 @@ func (r *running) address(ctx context.Context, args message, m *contract.Channel
 	if contract.Blank(args.Text) {
 		return nil, "", errors.New("the text is empty")
 	}
-	of, to := r.in.principal, contract.Recipient{ReplyTo: r.in.ReplyTo}
-	own := r.call.Name == toChannel && args.Channel != r.in.channel && of.Own && !slices.Contains(of.Accounts, people.Owner)
+	of, to, elsewhere := r.in.principal, contract.Recipient{ReplyTo: r.in.ReplyTo}, args.Channel != r.in.channel
+	own := r.call.Name == toChannel && elsewhere && of.Own && !slices.Contains(of.Accounts, people.Owner)
 	if args.Person = strings.TrimSpace(args.Person); args.Person != "" || own {
 		if to, err = r.named(ctx, of, args.Person, args.Channel); err != nil {
 			return nil, "", err
