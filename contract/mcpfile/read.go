@@ -42,6 +42,7 @@ type reader struct {
 	parser
 	o        Options
 	problems []Problem
+	lenient  bool // in a disabled server: variables need not be set
 }
 
 // Read reads the servers of the file, disabled ones too. The error is Problems.
@@ -133,6 +134,9 @@ func (r *reader) server(entry member) Server {
 		return s
 	}
 	kind, enabled := member{}, true
+	r.lenient = slices.ContainsFunc(entry.value.object, func(m member) bool {
+		return m.name == "disabled" && m.value.value == true || m.name == "enabled" && m.value.value == false
+	})
 	seen := map[string]bool{}
 	network := false
 	for _, m := range entry.value.object {
@@ -288,13 +292,32 @@ func (r *reader) fileList(m member) (all []File) {
 	return all
 }
 
+// scripts are the endings of programs that an interpreter runs.
+var scripts = []string{".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz", ".rb", ".sh", ".php", ".jar", ".dll"}
+
+// project is the directory with what belongs to a script.
+func project(script string) string {
+	if i := strings.LastIndex(script, "/node_modules/"); i > 0 {
+		return script[:i+len("/node_modules")]
+	}
+	dir := filepath.Dir(script)
+	if slices.Contains([]string{"dist", "build", "src", "bin", "lib", "out"}, filepath.Base(dir)) {
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
 // files adds the absolute paths in the arguments, which the server may write, and its
-// directory.
+// directory. Of a script, it may read what belongs to it.
 func (r *reader) files(s *Server) {
 	add := func(path string) {
 		path = filepath.Clean(path)
-		if path != "/" && !slices.ContainsFunc(s.Files, func(f File) bool { return f.Path == path }) {
-			s.Files = append(s.Files, File{Path: path, Write: true})
+		f := File{Path: path, Write: true}
+		if slices.Contains(scripts, filepath.Ext(path)) {
+			f = File{Path: project(path)}
+		}
+		if f.Path != "/" && !slices.ContainsFunc(s.Files, func(known File) bool { return known.Path == f.Path }) {
+			s.Files = append(s.Files, f)
 		}
 	}
 	for _, arg := range s.Args {
@@ -395,6 +418,8 @@ func (r *reader) expand(at int, text string) string {
 	return variable.ReplaceAllStringFunc(text, func(found string) string {
 		name := found[2 : len(found)-1]
 		switch kind, rest, colon := strings.Cut(name, ":"); {
+		case r.lenient:
+			return found
 		case name == "userHome":
 			return r.o.Home
 		case name == "pathSeparator" || name == "/":

@@ -21,13 +21,13 @@ func TestFilesOfOtherPrograms(t *testing.T) {
 	all, err := read(`{
 	"globalShortcut": "Alt+Space", // of Claude Desktop
 	"mcpServers": {
-		"My Files": {"command": "npx", "args": ["-y", "@x/server-filesystem", "/home/me/notes/", "--log=/var/log/x"],
+		"My Files": {"command": "npx", "args": ["-y", "@x/server-filesystem", "/home/me/notes/", "--log=/var/log/x", "/opt/x/dist/index.js", "/o/node_modules/a/b.js"],
 			"autoApprove": [], /* of another program */ },
 	},
 	"inputs": [{"id": "x"}],
 	"servers": {
 		"remote": {"type": "http", "url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${env:TOKEN}"}},
-		"off": {"command": "x // no comment", "env": {"A": "${A:-b}", "N": 7}, "disabled": true},
+		"off": {"command": "x // no comment", "env": {"A": "${UNSET}", "N": 7}, "disabled": true},
 		"py": {"command": "~x", "cwd": "~/work", "switchboard": {"network": [], "readOnly": ["a"],
 			"files": ["~/notes", {"path": "/srv", "write": true}]}},
 	},
@@ -38,8 +38,11 @@ func TestFilesOfOtherPrograms(t *testing.T) {
 	want := []mcpfile.Server{
 		{
 			ID: "my_files", Name: "My Files", Transport: mcpfile.Stdio, Command: "npx", Network: []string{"*"},
-			Args:  []string{"-y", "@x/server-filesystem", "/home/me/notes/", "--log=/var/log/x"},
-			Files: []mcpfile.File{{Path: "/home/me/notes", Write: true}, {Path: "/var/log/x", Write: true}},
+			Args: []string{"-y", "@x/server-filesystem", "/home/me/notes/", "--log=/var/log/x",
+				"/opt/x/dist/index.js", "/o/node_modules/a/b.js"},
+			Files: []mcpfile.File{
+				{Path: "/home/me/notes", Write: true}, {Path: "/var/log/x", Write: true}, {Path: "/opt/x"}, {Path: "/o/node_modules"},
+			},
 		},
 		{
 			ID: "remote", Name: "remote", Transport: mcpfile.HTTP, URL: "https://example.org/mcp",
@@ -47,7 +50,7 @@ func TestFilesOfOtherPrograms(t *testing.T) {
 		},
 		{
 			ID: "off", Name: "off", Transport: mcpfile.Stdio, Command: "x // no comment", Disabled: true,
-			Env: map[string]string{"A": "b", "N": "7"}, Network: []string{"*"},
+			Env: map[string]string{"A": "${UNSET}", "N": "7"}, Network: []string{"*"},
 		},
 		{
 			ID: "py", Name: "py", Transport: mcpfile.Stdio, Command: "~x", Cwd: "/home/me/work", ReadOnly: []string{"a"},
