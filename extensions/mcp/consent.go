@@ -181,6 +181,9 @@ func (s *server) questionAbout(changed []toolInfo) string {
 
 // handle takes the owner's answers.
 func (e *extension) handle(_ context.Context, ev sdk.Event) (sdk.Effects, error) {
+	if ev.Topic != topicAnswered {
+		return nil, sdk.Drop("mcp does not know the topic " + ev.Topic)
+	}
 	var a contract.UserAnswer
 	if err := ev.Decode(&a); err != nil {
 		return nil, sdk.Drop(err.Error())
