@@ -327,6 +327,8 @@ func (x *installation) report(m *manifests.Manifest, asked home.Consent, before 
 		switch {
 		case e == nil || e.Version != m.Version || !settledState(e.State):
 			return false
+		case e.State == stateNotAllowed && asked.Allowed():
+			return false // the kernel has not read the decision yet
 		case before != nil && before.Pid != 0 && m.Run.Command != "" && e.State == "active":
 			return e.Pid != before.Pid
 		}
