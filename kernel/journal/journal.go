@@ -407,8 +407,13 @@ func EventID(seq int64) string {
 // ParseEventID is the seq of an event's id; 0 if it is none.
 func ParseEventID(id string) int64 { return parseID("e", id) }
 
-// SessionID is how a session's id is written.
-func SessionID(id int64) string { return "s" + strconv.FormatInt(id, 10) }
+// SessionID is how a session's id is written; empty for none.
+func SessionID(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return "s" + strconv.FormatInt(id, 10)
+}
 
 // ParseSessionID is the number of a session's id; 0 if it is none.
 func ParseSessionID(id string) int64 { return parseID("s", id) }

@@ -3,6 +3,7 @@ package tools_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
+	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 )
 
@@ -70,6 +72,33 @@ func TestAnExtensionCallsATool(t *testing.T) {
 			if e.GetCausationId() != asked[0].GetId() || e.GetCorrelationId() != asked[0].GetId() || e.GetHop() != 1 {
 				t.Errorf("%s follows %s of %s after %d hops", e.GetTopic(), e.GetCausationId(), e.GetCorrelationId(), e.GetHop())
 			}
+		}
+	})
+}
+
+// The tool sends its own texts where the extension says.
+func TestAnExtensionSaysWhereTheTextsOfAToolGo(t *testing.T) {
+	play(t, func(w *world) {
+		turn := w.hears()
+		p := probe(w.World, "notes/add")
+		var asked *extensionv1.CallRequest
+		w.Tool("notes", &extensionv1.Tool{Name: "add"},
+			func(_ context.Context, r *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				asked = r
+				return text("added")
+			})
+		var handle string
+		w.Read(func(j journal.Reader) error {
+			s, err := j.Session(turn.Session())
+			handle = s.OutboundTarget
+			return err
+		})
+		e := call("one", "notes/add", "")
+		e.GetCall().ReplyTo = handle
+		p.Must("", e)
+		only(w.World, p)
+		if handle == "" || asked.GetReplyTo() != handle || asked.GetChannel() != "telegram" || asked.GetSession() != "" {
+			t.Errorf("request %v, want the handle %q", asked, handle)
 		}
 	})
 }
@@ -233,6 +262,32 @@ func TestCallsThatFollowEachOtherEnd(t *testing.T) {
 		}
 		if dead := w.Dead("tool.result.probe"); len(dead) != 1 || !strings.Contains(dead[0], "without a turn of a model") {
 			t.Errorf("dead letters %q", dead)
+		}
+	})
+}
+
+// The tools of two extensions that call each other end there as well.
+func TestToolsThatCallEachOtherEnd(t *testing.T) {
+	play(t, func(w *world) {
+		ping := w.Extension(bus.Actor{ID: "ping", Tools: []string{"pong/play"}})
+		w.Extension(bus.Actor{ID: "pong", Tools: []string{"ping/play"}})
+		runs := 0
+		for id, other := range map[string]string{"ping": "pong", "pong": "ping"} {
+			w.Tool(id, &extensionv1.Tool{Name: "play"}, func(context.Context, *extensionv1.CallRequest) (*extensionv1.CallResult, error) {
+				runs++
+				next := call(fmt.Sprint(runs), other+"/play", "")
+				return &extensionv1.CallResult{Content: "played", Effects: []*busv1.Effect{next}}, nil
+			})
+		}
+		ping.Must("", call("0", "pong/play", ""))
+		last := ""
+		for _, e := range append(w.Events("tool.result.ping"), w.Events("tool.result.pong")...) {
+			if r := kerneltest.Decode[contract.ToolResult](t, e); r.Error {
+				last += r.Content
+			}
+		}
+		if runs != contract.MaxHops || !strings.Contains(last, "without a turn of a model") {
+			t.Errorf("%d runs, want %d; the last result: %q", runs, contract.MaxHops, last)
 		}
 	})
 }

@@ -69,9 +69,6 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	m := contract.ChannelSend{
 		Text: args.Text, Session: journal.SessionID(r.call.Session), Call: journal.CallID(r.call.ID),
 	}
-	if r.byExtension() {
-		m.Session = ""
-	}
 	sends, replyTo, err := r.address(ctx, args, &m)
 	if err != nil {
 		return r.fail(err.Error() + ". Nothing was sent.")
