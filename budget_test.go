@@ -29,7 +29,7 @@ var budgets = map[string]budget{
 	"kernel/directory":  {254, 240},
 	"kernel/fair":       {142, 190},
 	"kernel/host":       {1419, 1230},
-	"kernel/journal":    {332, 225},
+	"kernel/journal":    {337, 225},
 	"kernel/models":     {657, 690},
 	"kernel/people":     {365, 250},
 	"kernel/questions":  {183, 315},
@@ -40,7 +40,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14546, 12000}
+var kernelBudget = budget{14548, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()
