@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/switchboard-run/switchboard/home/consent/consenttest"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -206,7 +208,8 @@ func oneLoad(b *bench, count, window, together int, interval time.Duration) (r r
 			return r, err
 		}
 		text := fmt.Sprintf("api: 1\nid: %s\nname: %s\nversion: 1.0.0\n%s", id, id, extension)
-		if err := os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(text), 0o600); err != nil {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(text), 0o600),
+			consenttest.Allow(d.home, id, text)); err != nil {
 			return r, err
 		}
 	}

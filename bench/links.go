@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/home/consent/consenttest"
 )
 
 // peerAgent is the agent at the other end of the link.
@@ -90,7 +92,7 @@ func (b *bench) linksOnce(way trip, n int) (plain, round paced, err error) {
 		}
 	}
 	d.model.Handle(way.answer)
-	if err := d.start(b.binary); err != nil {
+	if err := errors.Join(consenttest.Allow(d.home, "peer", peerAgent), d.start(b.binary)); err != nil {
 		return plain, round, err
 	}
 	if err := d.warm(); err != nil {

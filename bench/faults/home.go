@@ -14,6 +14,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/bench/processes"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
+	"github.com/switchboard-run/switchboard/home/consent/consenttest"
 )
 
 // patience bounds every wait; only a loss takes that long.
@@ -90,7 +91,9 @@ func newHome(binary, channel, config string) (*home, error) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(path, []byte(strings.Split(fmt.Sprintf(manifests, self), "---\n")[text]), 0o600); err != nil {
+		manifest := strings.Split(fmt.Sprintf(manifests, self), "---\n")[text]
+		err := errors.Join(os.WriteFile(path, []byte(manifest), 0o600), consenttest.Allow(dir, id, manifest))
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -271,3 +271,104 @@ func TestConsentWithoutAKernelAndByTheConfiguration(t *testing.T) {
 		t.Error("a refused extension gives tools")
 	}
 }
+
+// dies waits until the kernel has killed itself.
+func (w *world) dies(k *kernel) {
+	w.t.Helper()
+	w.eventually("the death of the kernel", func() bool {
+		select {
+		case <-k.ended:
+			return true
+		default:
+			return false
+		}
+	})
+	delete(w.env, "SWITCHBOARD_CRASH")
+	delete(w.env, "SWITCHBOARD_CRASH_FROM")
+}
+
+// Wherever the kernel dies, the owner is asked once, and what they decide counts once.
+func TestConsentIsAskedAndGivenOnceWhereverTheKernelDies(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{"before 1", "after 1", "before 2", "after 2", "after 3"} {
+		for _, from := range []string{"system.user.notify", "user.message"} {
+			t.Run(from+" "+point, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, withTelegram())
+				w.asking("jotter", "")
+				crash := func() {
+					w.env["SWITCHBOARD_CRASH"], w.env["SWITCHBOARD_CRASH_FROM"] = point, from
+				}
+				if from == "system.user.notify" {
+					crash()
+					w.dies(w.launch())
+					w.start()
+					w.telegramReady()
+				} else {
+					crash()
+					w.start()
+					w.telegramReady()
+				}
+				w.press2(1, "Allow")
+				if from == "user.message" {
+					w.dies(w.kernel)
+					w.start()
+					w.telegramReady()
+				}
+				w.state(w.control(), "jotter", "active")
+				w.eventually("the answer", func() bool {
+					return slices.ContainsFunc(w.texts(anna), func(text string) bool { return strings.Contains(text, "jotter is allowed") })
+				})
+				w.settled()
+				if n := w.count("system.user.notify"); n != 1 {
+					t.Errorf("there are %d questions", n)
+				}
+				if n := strings.Count(w.text("consent.json"), `"manifest"`); n != 1 {
+					t.Errorf("the decisions are\n%s", w.text("consent.json"))
+				}
+			})
+		}
+	}
+}
+
+// A file of decisions that is damaged allows nothing and stays as it was.
+func TestDamagedConsentAllowsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.probe("jotter", "tools", "provides: {tools: true}")
+	w.write(`{"version": 1, "extensions": {"jotter": {"allowed": true}}}`, 0o600, "consent.json")
+	w.start()
+	w.notAllowed("jotter")
+	contains(t, "the status", w.must("status"), "consent.json", "damaged")
+	out, complaints, _ := w.cli("doctor")
+	contains(t, "doctor", out+complaints, "consent.json", "Nothing runs that it does not allow")
+	w.refused("damaged", "extensions", "allow", "jotter")
+	if got := w.text("consent.json"); !strings.Contains(got, `"allowed": true`) {
+		t.Errorf("the file became\n%s", got)
+	}
+	if err := os.Remove(w.file("consent.json")); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.notAllowed("jotter")
+	w.must("extensions", "allow", "jotter")
+	w.state(w.control(), "jotter", "active")
+}
+
+// What a home of an earlier version ran goes on as it did; what comes later is asked about.
+func TestConsentOfAnEarlierHome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	w.stop()
+	for _, name := range []string{"consent.json", ".consent"} {
+		if err := os.Remove(w.file(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.asking("jotter", "")
+	w.start()
+	w.state(w.control(), "jotter", "active")
+	w.asking("late", "")
+	w.notAllowed("late")
+}
