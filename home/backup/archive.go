@@ -270,7 +270,8 @@ func extractMember(in io.Reader, h *tar.Header, dir string, left uint64) (sum st
 		return "", errors.New("the name leads out of the archive")
 	}
 	switch first, _, _ := strings.Cut(name, "/"); first {
-	case aboutName, storeName, partConfig, partSecrets, partServers, partExtensions, partData, partFiles:
+	case aboutName, storeName, partConfig, partSecrets, partServers, partConsent, partExtensions, partData,
+		partFiles:
 	default:
 		return "", errors.New("a backup does not contain such a file")
 	}

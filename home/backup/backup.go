@@ -48,6 +48,7 @@ const (
 	partConfig     = "config.yaml"
 	partSecrets    = "secrets.env"
 	partServers    = "mcp.json" // may have secrets
+	partConsent    = "consent.json"
 	partExtensions = "extensions"
 	partData       = "data"
 	partFiles      = "blobs"

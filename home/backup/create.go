@@ -68,7 +68,7 @@ func create(ctx context.Context, s Source, file string) (info Info, err error) {
 	}
 	info = Info{
 		CreatedAt: time.Now().UTC(), MadeBy: s.Version, Secrets: s.Secrets,
-		Parts: []string{storeName, partConfig, partExtensions, partData, partFiles},
+		Parts: []string{storeName, partConfig, partConsent, partExtensions, partData, partFiles},
 	}
 	if s.Secrets {
 		info.Parts = append(info.Parts, partSecrets, partServers)
