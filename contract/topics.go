@@ -361,8 +361,8 @@ func (c Command) Caller() Principal {
 }
 
 // ToolFindPerson is the private tool that returns the Recipient of a person's name:
-// {person, channel_id?}, also of an account, as @ and its id. An extension asks for it when it is given a message to keep for
-// them, and says whom it will reach.
+// {person, channel_id?}, also of an account, as @ and its id. An extension asks for it when
+// it is given a message to keep for them, and says whom it will reach.
 const ToolFindPerson = "core/find_person"
 
 // Recipient is where a message for a person goes.

@@ -281,7 +281,8 @@ func (a *asked) question(id string, sandboxed bool) contract.UserNotify {
 // row describes it for its owner.
 func (a *asked) row() *adminv1.Consent {
 	return &adminv1.Consent{
-		State: string(a.state), Code: a.code, Asks: a.asks.Lines(""), More: a.more.Lines(""), Uses: a.manifest.Shown("", a.asks...),
+		State: string(a.state), Code: a.code, Asks: a.asks.Lines(""), More: a.more.Lines(""),
+		Uses:  a.manifest.Shown("", a.asks...),
 		Tools: a.tools, OffersTools: a.manifest.Provides.Tools, Older: a.older,
 	}
 }

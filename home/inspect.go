@@ -79,7 +79,8 @@ func Inspect(o Options) (*Inspection, error) {
 		if d, out := p.disabled[e.File]; out {
 			x.Disabled = &d
 		}
-		if a := p.asked[e.ID]; a != nil && !e.Builtin && (a.older || x.Disabled != nil && x.Disabled.Cause == manifests.Consent) {
+		waits := x.Disabled != nil && x.Disabled.Cause == manifests.Consent
+		if a := p.asked[e.ID]; a != nil && !e.Builtin && (a.older || waits) {
 			x.Waiting = a.waiting(e.ID)
 		}
 		if m := p.members[e.ID]; m != nil && x.Disabled == nil {

@@ -145,8 +145,9 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	k.sessions = session.New(k.directory, k.tools)
 	k.router = router.New(k.directory, k.sessions, k.statusText)
 	k.bus, err = bus.New(ctx, bus.Options{
-		Store: k.store, Effects: slices.Concat(k.sessions.Effects(), tools.Effects()), Hooks: tools.Hooks(k.router.Hooks()), Log: k.log.Named("bus"),
-		Stuck: k.stuck, Fenced: k.fence, Events: first.KeepEvents, Dead: first.KeepDead,
+		Store: k.store, Effects: slices.Concat(k.sessions.Effects(), tools.Effects()),
+		Hooks: tools.Hooks(k.router.Hooks()), Log: k.log.Named("bus"), Stuck: k.stuck, Fenced: k.fence,
+		Events: first.KeepEvents, Dead: first.KeepDead,
 	})
 	if err != nil {
 		return nil, err
@@ -166,8 +167,8 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 		OwnerToken: o.Admin.Token, Report: k.report, Stuck: k.stuck,
 	}
 	(&admin.Service{
-		Installation: cmp.Or(o.Admin.Installation, admin.Installation(alone{})), Started: k.started, Journal: k.store, Bus: k.bus, Store: k.sessions,
-		Known:  k.directory,
+		Installation: cmp.Or(o.Admin.Installation, admin.Installation(alone{})), Started: k.started,
+		Journal: k.store, Bus: k.bus, Store: k.sessions, Known: k.directory,
 		Router: k.router, Tools: k.tools, Ledger: k.ledger, Supervisor: k.super,
 	}).Register(k.host)
 	return k, k.enforce(first)

@@ -11,7 +11,9 @@ import (
 
 // files returns the files of the conversation that references name; those of memories are
 // among them once they were shown there.
-func (m *memory) files(ctx context.Context, c sdk.ToolCall, references []string) (all []contract.Attachment, err error) {
+func (m *memory) files(
+	ctx context.Context, c sdk.ToolCall, references []string,
+) (all []contract.Attachment, err error) {
 	for _, reference := range references {
 		a, err := contract.ParseReference(reference)
 		if err != nil {

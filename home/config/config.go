@@ -249,7 +249,8 @@ var checks = func() strictyaml.Checks {
 		return nil
 	}
 	all["tool_change"] = func(s string) *strictyaml.Fault {
-		if pattern := strings.TrimLeft(s, "+-"); len(s)-len(pattern) == 1 && manifests.Checks["tool_pattern"](pattern) == nil {
+		pattern := strings.TrimLeft(s, "+-")
+		if len(s)-len(pattern) == 1 && manifests.Checks["tool_pattern"](pattern) == nil {
 			return nil
 		}
 		f := strictyaml.Faultf("%q is neither +<extension>/<tool> nor -<extension>/<tool>; the tool may be *", s)
