@@ -199,7 +199,8 @@ func (r *reader) transport(entry, kind member, s *Server) {
 	case "http", "streamable-http", "streamableHttp", "streamable_http", "remote":
 		s.Transport = HTTP
 	case "sse":
-		r.fail(kind.value.at, "the transport \"sse\" was replaced in 2025: use \"type\": \"http\" with the server's /mcp address")
+		r.fail(kind.value.at, "the transport \"sse\" was replaced in 2025: "+
+			"use \"type\": \"http\" with the server's /mcp address")
 		return
 	default:
 		r.fail(kind.value.at, "unknown type %q: use \"stdio\" or \"http\"", declared)

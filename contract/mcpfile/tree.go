@@ -68,10 +68,8 @@ func plain(data []byte) []byte {
 }
 
 func line(data []byte) []byte {
-	if n := bytes.IndexByte(data, '\n'); n >= 0 {
-		return data[:n]
-	}
-	return data
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	return first
 }
 
 // parser reads the values of a file.

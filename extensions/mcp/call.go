@@ -91,8 +91,8 @@ func (e *extension) call(ctx context.Context, o offered, c sdk.ToolCall) (sdk.To
 		return s.readResource(ctx, c)
 	}
 	if !s.allows(o) {
-		return sdk.ToolResult{}, fmt.Errorf("the tool %s of the MCP server %s has changed, and waits for the owner's consent",
-			o.Tool, s.Name)
+		return sdk.ToolResult{}, fmt.Errorf("the tool %s of the MCP server %s has changed, "+
+			"and waits for the owner's consent", o.Tool, s.Name)
 	}
 	return s.do(ctx, c, o.Name, func(ctx context.Context, x *session) (sdk.ToolResult, error) {
 		params := &mcp.CallToolParams{Name: o.Tool, Arguments: c.Arguments}
@@ -154,8 +154,8 @@ func (s *server) do(
 			"whether %s had its effect is unknown. Do not simply repeat it", s.Name, s.e.callTimeout, what)
 	}
 	reason := s.because(x, err)
-	return sdk.ToolResult{}, fmt.Errorf("the MCP server %s ended during the call (%w): whether %s had its effect is unknown. "+
-		"Do not simply repeat it: find out first, or tell the user", s.Name, reason, what)
+	return sdk.ToolResult{}, fmt.Errorf("the MCP server %s ended during the call (%w): "+
+		"whether %s had its effect is unknown. Do not simply repeat it: find out first, or tell the user", s.Name, reason, what)
 }
 
 // Limits of a result.

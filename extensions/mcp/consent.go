@@ -118,7 +118,8 @@ func (s *server) question() string {
 	}
 	lines = append(lines, "It can:")
 	lines = append(lines, s.permissions()...)
-	lines = append(lines, "- give tools to the assistant; those that aren't known to only read ask you before each use", "",
+	lines = append(lines, "- give tools to the assistant; those that aren't known to only read ask you before each use",
+		"",
 		"Allow it?")
 	return strings.Join(lines, "\n")
 }
@@ -160,7 +161,8 @@ const maxShown = 8
 
 // questionAbout describes tools that are new or have changed.
 func (s *server) questionAbout(changed []toolInfo) string {
-	lines := []string{fmt.Sprintf("The MCP server %s has changed its tools. They are withheld until you allow them.", s.Name)}
+	lines := []string{fmt.Sprintf(
+		"The MCP server %s has changed its tools. They are withheld until you allow them.", s.Name)}
 	for i, t := range changed {
 		if i == maxShown {
 			lines = append(lines, "", fmt.Sprintf("and %d more: /mcp tools %s", len(changed)-maxShown, s.ID))

@@ -44,8 +44,8 @@ func (a *answers) expect(ref string) <-chan contract.UserAnswer {
 	return a.waiting[ref]
 }
 
-// give reports whether the question waits.
-func (a *answers) give(answer contract.UserAnswer) bool {
+// give hands an answer to its question, if that waits.
+func (a *answers) give(answer contract.UserAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.waiting[answer.Ref]
@@ -53,7 +53,6 @@ func (a *answers) give(answer contract.UserAnswer) bool {
 	if c != nil {
 		c <- answer
 	}
-	return c != nil
 }
 
 // elicit asks the person whose call it is on behalf of a server. A server that asks while no
@@ -67,7 +66,8 @@ func (s *server) elicit(ctx context.Context, x *session, p *mcp.ElicitParams) (*
 	message := cut(strings.Map(printable, p.Message), 500)
 	if p.Mode == "url" || p.URL != "" {
 		text := fmt.Sprintf("The MCP server %s asks you to open this address: %s\n\n> %s", s.Name, cut(p.URL, 500), message)
-		_, err := s.e.k.Commit(ctx, sdk.Publish(contract.TopicUserNotify, contract.UserNotify{Text: text, ReplyTo: to.replyTo}))
+		notice := contract.UserNotify{Text: text, ReplyTo: to.replyTo}
+		_, err := s.e.k.Commit(ctx, sdk.Publish(contract.TopicUserNotify, notice))
 		return &mcp.ElicitResult{Action: "accept"}, err
 	}
 	fields, err := fieldsOf(p.RequestedSchema)
@@ -133,7 +133,8 @@ func fieldsOf(schema any) (all []field, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(form.Properties)) {
 		p := form.Properties[name]
-		f := field{name: name, kind: p.Type, required: slices.Contains(form.Required, name), options: p.Enum, titles: p.EnumNames}
+		f := field{name: name, kind: p.Type, options: p.Enum, titles: p.EnumNames}
+		f.required = slices.Contains(form.Required, name)
 		for _, c := range slices.Concat(p.OneOf, p.Items.AnyOf) {
 			f.options, f.titles = append(f.options, c.Const), append(f.titles, c.Title)
 		}

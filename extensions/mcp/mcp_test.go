@@ -140,8 +140,8 @@ func TestACallThatHangsIsCancelled(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"getTinyImage": "get_tiny_image", "get-sum": "get_sum", "read_file": "read_file", "a.b/c d": "a_b_c_d", "__": "", "HTTPGet": "httpget",
-		"x2Y": "x2_y", "é": "",
+		"getTinyImage": "get_tiny_image", "get-sum": "get_sum", "read_file": "read_file", "a.b/c d": "a_b_c_d",
+		"__": "", "HTTPGet": "httpget", "x2Y": "x2_y", "é": "",
 	} {
 		if got := toolName(name); got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)

@@ -288,8 +288,8 @@ func (p *process) readErrors(from io.Reader) {
 
 // complain logs a line that is no message, and keeps the first and the last ones.
 func (p *process) complain(stream string, line []byte, count *int) {
-	text := strings.TrimSpace(cut(strings.ToValidUTF8(strings.Map(printable, string(line[:min(len(line), 4*keptLength)])), "?"),
-		keptLength))
+	text := strings.Map(printable, string(line[:min(len(line), 4*keptLength)]))
+	text = strings.TrimSpace(cut(text, keptLength))
 	if text == "" {
 		return
 	}

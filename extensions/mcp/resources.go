@@ -61,7 +61,8 @@ func (s *server) listResources(ctx context.Context, x *session, out *content, se
 			out.write("There are more: search for them.")
 			return false
 		}
-		out.write(strings.TrimSpace(fmt.Sprintf("%s: %s. %s", uri, cut(name, 100), cut(strings.Map(printable, description), 200))))
+		about := cut(strings.Map(printable, description), 200)
+		out.write(strings.TrimSpace(fmt.Sprintf("%s: %s. %s", uri, cut(name, 100), about)))
 		return true
 	}
 	for r, err := range x.Resources(ctx, nil) {

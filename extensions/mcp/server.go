@@ -99,7 +99,7 @@ func (s *server) use(ctx context.Context) (*session, func(), error) {
 		switch {
 		case s.closed:
 			s.mu.Unlock()
-			return nil, nil, errors.New("Switchboard is stopping")
+			return nil, nil, errors.New("the kernel is stopping")
 		case s.session != nil:
 			x := s.session
 			s.users++

@@ -245,7 +245,9 @@ func TestAnEditOfMCPFileTakesEffect(t *testing.T) {
 		"fake": {"type": "stdio", "command": "`+binary("mcpserver")+`", "env": {"COLOR": "${COLOR:-blue}"}, "args": []},
 		"Other Server": {"command": "`+binary("mcpserver")+`", "disabled": true},
 	}}`, 0o600, "mcp.json")
-	w.eventually("the edit", func() bool { return strings.Contains(w.uses(p, "fake__env", map[string]any{}), "COLOR=blue") })
+	w.eventually("the edit", func() bool { return w.mcpStarts("fake") > 1 }) // another variable: it is listed again
+	w.mcpReady("fake")
+	contains(t, "the environment", w.uses(p, "fake__env", map[string]any{}), "COLOR=blue")
 	w.write("{}", 0o600, "mcp.json")
 	w.write(`{"mcpServers": {}}`, 0o600, "mcp.json")
 	w.state(w.control(), "mcp", "disabled")
