@@ -155,7 +155,8 @@ func (s *server) do(
 	}
 	reason := s.because(x, err)
 	return sdk.ToolResult{}, fmt.Errorf("the MCP server %s ended during the call (%w): "+
-		"whether %s had its effect is unknown. Do not simply repeat it: find out first, or tell the user", s.Name, reason, what)
+		"whether %s had its effect is unknown. Do not simply repeat it: find out first, or tell the user",
+		s.Name, reason, what)
 }
 
 // Limits of a result.

@@ -102,7 +102,7 @@ func (e *extension) command(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult
 	if err := c.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	words := append(args.Words, "", "")
+	words := slices.Concat(args.Words, []string{"", ""})
 	switch verb := words[0]; verb {
 	case "", "list":
 		return said(e.list())
@@ -172,14 +172,14 @@ func (e *extension) listPrompts() string {
 	var lines []string
 	for _, s := range e.all() {
 		for _, p := range e.book.get(s.ID).Prompts {
-			line := s.ID + "/" + p.Name
+			words := []string{s.ID + "/" + p.Name}
 			for i, a := range p.Arguments {
-				if i < p.Required {
-					line += " " + strings.ToUpper(a)
-				} else {
-					line += " [" + strings.ToUpper(a) + "]"
+				if a = strings.ToUpper(a); i >= p.Required {
+					a = "[" + a + "]"
 				}
+				words = append(words, a)
 			}
+			line := strings.Join(words, " ")
 			if p.Description != "" {
 				line += ": " + p.Description
 			}

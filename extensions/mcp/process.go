@@ -92,7 +92,7 @@ func startProcess(ctx context.Context, l mcpfile.Launch, confine []string, log h
 			closeAll(pipes[:])
 			return nil, fmt.Errorf("start the server: %w", err)
 		}
-		pipes[i], pipes[i+1] = r, w
+		pipes[i], pipes[i+1] = r, w //nolint:gosec // their number is even
 	}
 	p.stdin = pipes[1]
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = pipes[0], pipes[3], pipes[5]

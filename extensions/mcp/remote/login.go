@@ -270,7 +270,7 @@ type attempt struct {
 // browser is sent to the redirect address, on this machine. A login that was begun before
 // ends.
 func (l *Login) Begin(ctx context.Context, redirect string) (string, error) {
-	resp, q, err := l.probe(ctx)
+	resp, q, err := l.probe(ctx) //nolint:bodyclose // Authorize closes it
 	if err != nil {
 		return "", err
 	}
@@ -312,7 +312,7 @@ func (l *Login) Begin(ctx context.Context, redirect string) (string, error) {
 	handler, err := auth.NewAuthorizationCodeHandler(config)
 	if err != nil {
 		cancel()
-		return "", fmt.Errorf("log in to %s: %w", l.id, err)
+		return "", errors.Join(fmt.Errorf("log in to %s: %w", l.id, err), resp.Body.Close())
 	}
 	go func() {
 		defer cancel()
