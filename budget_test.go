@@ -33,14 +33,14 @@ var budgets = map[string]budget{
 	"kernel/models":     {657, 690},
 	"kernel/people":     {365, 250},
 	"kernel/questions":  {183, 315},
-	"kernel/router":     {2540, 1850},
+	"kernel/router":     {2546, 1850},
 	"kernel/session":    {1330, 1150},
 	"kernel/supervisor": {1249, 1250},
 	"kernel/tools":      {1437, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14549, 12000}
+var kernelBudget = budget{14556, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,7 @@ func sumOf(all []toolInfo) string {
 	return strings.Join(sums, " ")
 }
 
-// ask asks the owner once. The question is noted before it is published with a dedupe key,
+// ask asks the owner once. The question is published with a dedupe key and noted after it,
 // so a crash between the two neither loses it nor asks twice.
 func (e *extension) ask(ctx context.Context, s *server, about, text string) error {
 	ref := s.ID + " " + about

@@ -149,7 +149,8 @@ func parse(text []byte) (Decisions, error) {
 func marker(h *config.Home) string { return filepath.Join(h.Path(), markerName) }
 
 // Update changes the decisions of a home. It writes nothing if change returns false or an
-// error. On a home that has none yet it changes those of first (nil: an empty set), and writes them in any case.
+// error. On a home that has none yet it changes those of first (nil: an empty set), and
+// writes them in any case.
 func Update(h *config.Home, first func() Decisions, change func(Decisions) (bool, error)) (Decisions, error) {
 	lock, err := os.Open(h.Path())
 	if err != nil {

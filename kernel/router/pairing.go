@@ -200,8 +200,9 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code, role string) (*people.Account,
 
 // Named returns where a private message for the person of a name goes: on a channel or,
 // without one, where they chose, else on the account that was approved last. Without a name
-// it is the person for whom something is done; @ is before an account's id. The error says who there is, but not in a
-// group that others read.
+// it is the person for whom something is done, or the channel as such if no person is on
+// it; @ is before an account's id. The error says who there is, but not in a group that
+// others read.
 func (r *MessageRouter) Named(tx journal.Reader, of contract.Principal, name, channel string,
 ) (to contract.Recipient, err error) {
 	if of.Confined {
@@ -211,12 +212,15 @@ func (r *MessageRouter) Named(tx journal.Reader, of contract.Principal, name, ch
 	all, err := people.Accounts(tx)
 	found := map[string]people.Account{} // by person
 	var known []string
+	c := r.directory.Current().Channel(channel)
+	private := name != "" || c != nil && c.Local // else the channel may have no persons
 	for _, a := range all {
 		p, errOf := a.Of(tx)
 		err = errors.Join(err, errOf)
 		if a.ID == of.Person {
 			to.From = a.Name
 		}
+		private = private || a.Channel == channel
 		called := cmp.Or(p.Name, a.Name, a.UserID)
 		first, _, _ := strings.Cut(called, " ")
 		if c := r.directory.Current().Channel(a.Channel); c == nil || a.Conversation == "" || p.Role == people.RoleBlocked {
@@ -231,6 +235,9 @@ func (r *MessageRouter) Named(tx journal.Reader, of contract.Principal, name, ch
 		if better && meant && cmp.Or(channel, a.Channel) == a.Channel {
 			found[p.ID], to.Name, to.Accounts, to.Quiet = a, called, p.Principal("").Accounts, p.Quiet
 		}
+	}
+	if !private {
+		return contract.Recipient{ChannelID: channel}, err
 	}
 	if len(found) != 1 {
 		return to, errors.Join(err, fmt.Errorf("%w: %d people are named %q; there are: %s", contract.ErrNotFound,

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,7 +113,7 @@ func (r *running) address(ctx context.Context, args message, m *contract.Channel
 		if to, err = r.named(ctx, of, args.Person, args.Channel); err != nil {
 			return nil, "", err
 		}
-		args.Channel, m.Language = to.ChannelID, to.Language
+		args.Channel, m.Language, to.ReplyTo = to.ChannelID, to.Language, cmp.Or(to.ReplyTo, r.in.ReplyTo)
 	}
 	if args.Person != "" {
 		m.Text = words.Say(to.Language, "From %s: %s", to.From, args.Text)

@@ -106,7 +106,7 @@ func TestFileOnAFullDisk(t *testing.T) {
 	w := newWorld(t)
 	w.disk = newDisk(t, w.home, 24<<10)
 	w.launch()
-	w.eventually("an answer", func() bool { return strings.Contains(w.chats("remind me at 6pm to buy milk"), "buy milk") })
+	w.eventually("an answer", func() bool { return strings.Contains(w.chats("remind me tomorrow at 6pm to buy milk"), "buy milk") })
 	out := w.chats("/attach "+sparse(t, 40<<20), "look at this")
 	contains(t, "a file that does not fit", out, "disk is full", "free some space")
 	contains(t, "what follows", w.chats("what reminders do I have?"), "buy milk")

@@ -30,7 +30,7 @@ var names = []string{
 	"telegram", "openai", "main", "orchestrator", "default", "off", "echo", "none", "open", "fact", "preference", "yes",
 	"no", "fifo", "lifo", "inbox", "announce", "receive", "check", "user", "id", "nosuch", "secrets.env", "config.yaml",
 	"assistant", "chat", "offline", "model", "memory", "tasks", "total",
-	"answer", "text", "count", "limit", "message", // parameters
+	"answer", "text", "count", "limit", "message", "state", "on", "allow", "refuse", "tools", // parameters
 }
 
 // english returns the English words of a text.
