@@ -39,6 +39,9 @@ type UserMessage struct {
 	// name, and strangers get no answer.
 	Group     bool   `json:"group,omitempty"`
 	GroupName string `json:"group_name,omitempty"` // as shown to people
+	// Aside: of several private conversations with the person, this is not the one for what
+	// names no conversation, such as a reminder from elsewhere.
+	Aside     bool   `json:"aside,omitempty"`
 	AgentID   string `json:"agent_id,omitempty"`
 	MessageID string `json:"message_id,omitempty"` // the platform's, within the conversation
 	// Edited: the message was reported before and its text has changed. Before its

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,12 +44,7 @@ func (d described) Describe(s *adminv1.Status, damage error) {
 	if errors.Is(damage, journal.ErrDamaged) {
 		s.Damage += ". Stop the kernel: new messages may be lost\n" + BackupHint(d.options.Home)
 	}
-	for _, err := range p.fileErrors {
-		s.Problems = append(s.Problems, strings.Split(valid(err.Error()), "\n")...)
-	}
-	for _, problem := range p.linkProblems {
-		s.Problems = append(s.Problems, valid(problem.String()))
-	}
+	s.Problems = p.fileProblems()
 	for _, id := range p.pending() {
 		if a := p.asked[id]; !a.older { // the row of an extension says that
 			s.Hints = append(s.Hints, valid(id+": "+a.waiting(id)))
@@ -95,6 +92,17 @@ func (d described) Extensions(rows []*adminv1.Extension) []*adminv1.Extension {
 	return all
 }
 
+// fileProblems are those of files whose last edit is not in force, and of links, a line each.
+func (p *plan) fileProblems() (lines []string) {
+	for _, err := range p.fileErrors {
+		lines = append(lines, strings.Split(valid(err.Error()), "\n")...)
+	}
+	for _, problem := range p.linkProblems {
+		lines = append(lines, valid(problem.String()))
+	}
+	return lines
+}
+
 func stateOf(c manifests.Cause) string {
 	switch c {
 	case manifests.SwitchedOff:
@@ -121,6 +129,31 @@ func kindsOf(m *manifests.Manifest) (kinds []string) {
 		}
 	}
 	return kinds
+}
+
+// Configuration implements admin.Installation.
+func (d described) Configuration() (*adminv1.ConfigurationResponse, error) {
+	file := d.options.Home.Config()
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: read the configuration: %w", contract.ErrUnavailable, err)
+	}
+	return &adminv1.ConfigurationResponse{
+		File: file, Text: valid(string(text)), Problems: d.plan.Load().fileProblems(),
+	}, nil
+}
+
+// Logs implements admin.Installation.
+func (d described) Logs(name string, lines int) (*adminv1.LogsResponse, error) {
+	p := d.plan.Load()
+	if name != kernelLog && !slices.ContainsFunc(p.entries, func(e manifests.Entry) bool { return e.ID == name }) {
+		return nil, fmt.Errorf("%w: there is no extension %q", contract.ErrNotFound, name)
+	}
+	newest, err := d.logs.tail(name, lines)
+	if err != nil {
+		return nil, fmt.Errorf("%w: read the log of %s: %w", contract.ErrUnavailable, name, err)
+	}
+	return &adminv1.LogsResponse{Lines: newest}, nil
 }
 
 // Backup implements admin.Installation.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -38,10 +40,42 @@ func openLogs(home *config.Home) (*logs, error) {
 	return &logs{dir: dir, files: map[string]*lumberjack.Logger{}}, nil
 }
 
+// kernelLog is the name of the kernel's log.
+const kernelLog = "kernel"
+
 func (l *logs) kernel() hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{
-		Name: "kernel", Level: hclog.Info, Output: l.extension("kernel"), JSONFormat: true,
+		Name: kernelLog, Level: hclog.Info, Output: l.extension(kernelLog), JSONFormat: true,
 	})
+}
+
+// maxTail is how much of the end of a log tail reads, in bytes.
+const maxTail = 1 << 20
+
+// tail returns at most n of the newest lines of the current file of a log.
+func (l *logs) tail(name string, n int) ([]string, error) {
+	f, err := os.Open(l.file(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	start := max(0, info.Size()-maxTail)
+	text, err := io.ReadAll(io.NewSectionReader(f, start, maxTail))
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Split(strings.TrimSuffix(valid(string(text)), "\n"), "\n")
+	if start > 0 {
+		lines = lines[1:] // the first one may be cut
+	}
+	return lines[max(0, len(lines)-max(0, n)):], nil
 }
 
 // extension returns the log file of an extension.

@@ -34,3 +34,13 @@ func (alone) Backup(context.Context, string, bool) ([]byte, error) {
 func (alone) Decide(*adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
 	return nil, fmt.Errorf("%w: this kernel asks for no consent", contract.ErrUnavailable)
 }
+
+// Configuration implements admin.Installation.
+func (alone) Configuration() (*adminv1.ConfigurationResponse, error) {
+	return nil, fmt.Errorf("%w: this kernel has no configuration", contract.ErrUnavailable)
+}
+
+// Logs implements admin.Installation.
+func (alone) Logs(string, int) (*adminv1.LogsResponse, error) {
+	return nil, fmt.Errorf("%w: this kernel keeps no logs", contract.ErrUnavailable)
+}

@@ -300,6 +300,395 @@ func (x *RevokeApprovalsResponse) GetRevoked() int32 {
 	return 0
 }
 
+type QuestionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuestionsRequest) Reset() {
+	*x = QuestionsRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuestionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuestionsRequest) ProtoMessage() {}
+
+func (x *QuestionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuestionsRequest.ProtoReflect.Descriptor instead.
+func (*QuestionsRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{5}
+}
+
+type QuestionsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Questions     []*Question            `protobuf:"bytes,1,rep,name=questions,proto3" json:"questions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuestionsResponse) Reset() {
+	*x = QuestionsResponse{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuestionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuestionsResponse) ProtoMessage() {}
+
+func (x *QuestionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuestionsResponse.ProtoReflect.Descriptor instead.
+func (*QuestionsResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *QuestionsResponse) GetQuestions() []*Question {
+	if x != nil {
+		return x.Questions
+	}
+	return nil
+}
+
+// Question waits for the answer of a person, who gives it by /answer in a conversation.
+type Question struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // text, choice, approve
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	Options       []string               `protobuf:"bytes,4,rep,name=options,proto3" json:"options,omitempty"`
+	Asker         string                 `protobuf:"bytes,5,opt,name=asker,proto3" json:"asker,omitempty"`     // the extension, or the agent in whose turn it is asked
+	Call          string                 `protobuf:"bytes,6,opt,name=call,proto3" json:"call,omitempty"`       // the tool call that waits; empty: an extension asks
+	Channel       string                 `protobuf:"bytes,7,opt,name=channel,proto3" json:"channel,omitempty"` // where it was asked
+	Person        string                 `protobuf:"bytes,8,opt,name=person,proto3" json:"person,omitempty"`   // id of the one who was asked in private; empty: the owner, or a group
+	AskedAtUs     int64                  `protobuf:"varint,9,opt,name=asked_at_us,json=askedAtUs,proto3" json:"asked_at_us,omitempty"`
+	DeadlineUs    int64                  `protobuf:"varint,10,opt,name=deadline_us,json=deadlineUs,proto3" json:"deadline_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Question) Reset() {
+	*x = Question{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Question) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Question) ProtoMessage() {}
+
+func (x *Question) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Question.ProtoReflect.Descriptor instead.
+func (*Question) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Question) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Question) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Question) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Question) GetOptions() []string {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *Question) GetAsker() string {
+	if x != nil {
+		return x.Asker
+	}
+	return ""
+}
+
+func (x *Question) GetCall() string {
+	if x != nil {
+		return x.Call
+	}
+	return ""
+}
+
+func (x *Question) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *Question) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
+}
+
+func (x *Question) GetAskedAtUs() int64 {
+	if x != nil {
+		return x.AskedAtUs
+	}
+	return 0
+}
+
+func (x *Question) GetDeadlineUs() int64 {
+	if x != nil {
+		return x.DeadlineUs
+	}
+	return 0
+}
+
+type ConfigurationRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigurationRequest) Reset() {
+	*x = ConfigurationRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigurationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigurationRequest) ProtoMessage() {}
+
+func (x *ConfigurationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigurationRequest.ProtoReflect.Descriptor instead.
+func (*ConfigurationRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{8}
+}
+
+type ConfigurationResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	File          string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"` // its path
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	Problems      []string               `protobuf:"bytes,3,rep,name=problems,proto3" json:"problems,omitempty"` // of it, and of other files whose last edit is not in force
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigurationResponse) Reset() {
+	*x = ConfigurationResponse{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigurationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigurationResponse) ProtoMessage() {}
+
+func (x *ConfigurationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigurationResponse.ProtoReflect.Descriptor instead.
+func (*ConfigurationResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ConfigurationResponse) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *ConfigurationResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ConfigurationResponse) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+type LogsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`    // of an extension, or kernel
+	Lines         int32                  `protobuf:"varint,2,opt,name=lines,proto3" json:"lines,omitempty"` // at most; 0: 200
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogsRequest) Reset() {
+	*x = LogsRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogsRequest) ProtoMessage() {}
+
+func (x *LogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
+func (*LogsRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *LogsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *LogsRequest) GetLines() int32 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
+}
+
+type LogsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lines         []string               `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"` // JSON, the oldest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogsResponse) Reset() {
+	*x = LogsResponse{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogsResponse) ProtoMessage() {}
+
+func (x *LogsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
+func (*LogsResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LogsResponse) GetLines() []string {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -308,7 +697,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -320,7 +709,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -333,7 +722,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 type Status struct {
@@ -359,7 +748,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -371,7 +760,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -384,7 +773,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Status) GetVersion() string {
@@ -500,7 +889,7 @@ type Subscription struct {
 
 func (x *Subscription) Reset() {
 	*x = Subscription{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -512,7 +901,7 @@ func (x *Subscription) String() string {
 func (*Subscription) ProtoMessage() {}
 
 func (x *Subscription) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -525,7 +914,7 @@ func (x *Subscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
 func (*Subscription) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Subscription) GetExtension() string {
@@ -578,7 +967,7 @@ type ExtensionsRequest struct {
 
 func (x *ExtensionsRequest) Reset() {
 	*x = ExtensionsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -590,7 +979,7 @@ func (x *ExtensionsRequest) String() string {
 func (*ExtensionsRequest) ProtoMessage() {}
 
 func (x *ExtensionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -603,7 +992,7 @@ func (x *ExtensionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtensionsRequest.ProtoReflect.Descriptor instead.
 func (*ExtensionsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 type ExtensionsResponse struct {
@@ -615,7 +1004,7 @@ type ExtensionsResponse struct {
 
 func (x *ExtensionsResponse) Reset() {
 	*x = ExtensionsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -627,7 +1016,7 @@ func (x *ExtensionsResponse) String() string {
 func (*ExtensionsResponse) ProtoMessage() {}
 
 func (x *ExtensionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -640,7 +1029,7 @@ func (x *ExtensionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtensionsResponse.ProtoReflect.Descriptor instead.
 func (*ExtensionsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExtensionsResponse) GetExtensions() []*Extension {
@@ -678,7 +1067,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -690,7 +1079,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -703,7 +1092,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Extension) GetId() string {
@@ -850,7 +1239,7 @@ type Consent struct {
 
 func (x *Consent) Reset() {
 	*x = Consent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +1251,7 @@ func (x *Consent) String() string {
 func (*Consent) ProtoMessage() {}
 
 func (x *Consent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +1264,7 @@ func (x *Consent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consent.ProtoReflect.Descriptor instead.
 func (*Consent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Consent) GetState() string {
@@ -949,7 +1338,7 @@ type DecideRequest struct {
 
 func (x *DecideRequest) Reset() {
 	*x = DecideRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1350,7 @@ func (x *DecideRequest) String() string {
 func (*DecideRequest) ProtoMessage() {}
 
 func (x *DecideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1363,7 @@ func (x *DecideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideRequest.ProtoReflect.Descriptor instead.
 func (*DecideRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DecideRequest) GetId() string {
@@ -1022,7 +1411,7 @@ type DecideResponse struct {
 
 func (x *DecideResponse) Reset() {
 	*x = DecideResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1423,7 @@ func (x *DecideResponse) String() string {
 func (*DecideResponse) ProtoMessage() {}
 
 func (x *DecideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1436,7 @@ func (x *DecideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideResponse.ProtoReflect.Descriptor instead.
 func (*DecideResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DecideResponse) GetExtension() *Extension {
@@ -1077,7 +1466,7 @@ type Sandbox struct {
 
 func (x *Sandbox) Reset() {
 	*x = Sandbox{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1478,7 @@ func (x *Sandbox) String() string {
 func (*Sandbox) ProtoMessage() {}
 
 func (x *Sandbox) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1491,7 @@ func (x *Sandbox) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sandbox.ProtoReflect.Descriptor instead.
 func (*Sandbox) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Sandbox) GetLevel() string {
@@ -1142,7 +1531,7 @@ type DirectoryRequest struct {
 
 func (x *DirectoryRequest) Reset() {
 	*x = DirectoryRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1543,7 @@ func (x *DirectoryRequest) String() string {
 func (*DirectoryRequest) ProtoMessage() {}
 
 func (x *DirectoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1556,7 @@ func (x *DirectoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectoryRequest.ProtoReflect.Descriptor instead.
 func (*DirectoryRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DirectoryRequest) GetTools() bool {
@@ -1191,7 +1580,7 @@ type DirectoryResponse struct {
 
 func (x *DirectoryResponse) Reset() {
 	*x = DirectoryResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1592,7 @@ func (x *DirectoryResponse) String() string {
 func (*DirectoryResponse) ProtoMessage() {}
 
 func (x *DirectoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1605,7 @@ func (x *DirectoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectoryResponse.ProtoReflect.Descriptor instead.
 func (*DirectoryResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DirectoryResponse) GetChannels() []*Channel {
@@ -1275,7 +1664,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1676,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1689,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Channel) GetId() string {
@@ -1360,7 +1749,7 @@ type Agent struct {
 
 func (x *Agent) Reset() {
 	*x = Agent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +1761,7 @@ func (x *Agent) String() string {
 func (*Agent) ProtoMessage() {}
 
 func (x *Agent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +1774,7 @@ func (x *Agent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agent.ProtoReflect.Descriptor instead.
 func (*Agent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Agent) GetId() string {
@@ -1445,7 +1834,7 @@ type PeopleRequest struct {
 
 func (x *PeopleRequest) Reset() {
 	*x = PeopleRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1457,7 +1846,7 @@ func (x *PeopleRequest) String() string {
 func (*PeopleRequest) ProtoMessage() {}
 
 func (x *PeopleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1470,7 +1859,7 @@ func (x *PeopleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeopleRequest.ProtoReflect.Descriptor instead.
 func (*PeopleRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 type PeopleResponse struct {
@@ -1485,7 +1874,7 @@ type PeopleResponse struct {
 
 func (x *PeopleResponse) Reset() {
 	*x = PeopleResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1886,7 @@ func (x *PeopleResponse) String() string {
 func (*PeopleResponse) ProtoMessage() {}
 
 func (x *PeopleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1899,7 @@ func (x *PeopleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeopleResponse.ProtoReflect.Descriptor instead.
 func (*PeopleResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PeopleResponse) GetApproved() []*Account {
@@ -1557,7 +1946,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +1958,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +1971,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Account) GetChannel() string {
@@ -1650,7 +2039,7 @@ type Person struct {
 
 func (x *Person) Reset() {
 	*x = Person{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1662,7 +2051,7 @@ func (x *Person) String() string {
 func (*Person) ProtoMessage() {}
 
 func (x *Person) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1675,7 +2064,7 @@ func (x *Person) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Person.ProtoReflect.Descriptor instead.
 func (*Person) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Person) GetId() string {
@@ -1737,7 +2126,7 @@ type SetRoleRequest struct {
 
 func (x *SetRoleRequest) Reset() {
 	*x = SetRoleRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +2138,7 @@ func (x *SetRoleRequest) String() string {
 func (*SetRoleRequest) ProtoMessage() {}
 
 func (x *SetRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +2151,7 @@ func (x *SetRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRoleRequest.ProtoReflect.Descriptor instead.
 func (*SetRoleRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SetRoleRequest) GetPerson() string {
@@ -1788,7 +2177,7 @@ type UnlinkRequest struct {
 
 func (x *UnlinkRequest) Reset() {
 	*x = UnlinkRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +2189,7 @@ func (x *UnlinkRequest) String() string {
 func (*UnlinkRequest) ProtoMessage() {}
 
 func (x *UnlinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +2202,7 @@ func (x *UnlinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlinkRequest.ProtoReflect.Descriptor instead.
 func (*UnlinkRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UnlinkRequest) GetAccount() string {
@@ -1832,7 +2221,7 @@ type RemovePersonRequest struct {
 
 func (x *RemovePersonRequest) Reset() {
 	*x = RemovePersonRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +2233,7 @@ func (x *RemovePersonRequest) String() string {
 func (*RemovePersonRequest) ProtoMessage() {}
 
 func (x *RemovePersonRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +2246,7 @@ func (x *RemovePersonRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePersonRequest.ProtoReflect.Descriptor instead.
 func (*RemovePersonRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RemovePersonRequest) GetPerson() string {
@@ -1881,7 +2270,7 @@ type Pairing struct {
 
 func (x *Pairing) Reset() {
 	*x = Pairing{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2282,7 @@ func (x *Pairing) String() string {
 func (*Pairing) ProtoMessage() {}
 
 func (x *Pairing) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2295,7 @@ func (x *Pairing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pairing.ProtoReflect.Descriptor instead.
 func (*Pairing) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Pairing) GetCode() string {
@@ -1959,7 +2348,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2360,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2373,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Group) GetId() string {
@@ -2044,7 +2433,7 @@ type EventsRequest struct {
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2056,7 +2445,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2069,7 +2458,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *EventsRequest) GetIds() []string {
@@ -2156,7 +2545,7 @@ type DeliveriesRequest struct {
 
 func (x *DeliveriesRequest) Reset() {
 	*x = DeliveriesRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2557,7 @@ func (x *DeliveriesRequest) String() string {
 func (*DeliveriesRequest) ProtoMessage() {}
 
 func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2570,7 @@ func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*DeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeliveriesRequest) GetEvents() []string {
@@ -2238,7 +2627,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2639,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2652,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Delivery) GetEvent() string {
@@ -2350,7 +2739,7 @@ type SessionsRequest struct {
 
 func (x *SessionsRequest) Reset() {
 	*x = SessionsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2751,7 @@ func (x *SessionsRequest) String() string {
 func (*SessionsRequest) ProtoMessage() {}
 
 func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2764,7 @@ func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsRequest.ProtoReflect.Descriptor instead.
 func (*SessionsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SessionsRequest) GetIds() []string {
@@ -2432,7 +2821,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2833,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2457,7 +2846,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Session) GetId() string {
@@ -2591,7 +2980,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2603,7 +2992,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2616,7 +3005,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *HistoryRequest) GetSession() string {
@@ -2656,7 +3045,7 @@ type TurnsRequest struct {
 
 func (x *TurnsRequest) Reset() {
 	*x = TurnsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2668,7 +3057,7 @@ func (x *TurnsRequest) String() string {
 func (*TurnsRequest) ProtoMessage() {}
 
 func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2681,7 +3070,7 @@ func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnsRequest.ProtoReflect.Descriptor instead.
 func (*TurnsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TurnsRequest) GetIds() []int64 {
@@ -2705,7 +3094,7 @@ type Turn struct {
 
 func (x *Turn) Reset() {
 	*x = Turn{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +3106,7 @@ func (x *Turn) String() string {
 func (*Turn) ProtoMessage() {}
 
 func (x *Turn) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +3119,7 @@ func (x *Turn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turn.ProtoReflect.Descriptor instead.
 func (*Turn) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Turn) GetId() int64 {
@@ -2784,7 +3173,7 @@ type CallsRequest struct {
 
 func (x *CallsRequest) Reset() {
 	*x = CallsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2796,7 +3185,7 @@ func (x *CallsRequest) String() string {
 func (*CallsRequest) ProtoMessage() {}
 
 func (x *CallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2809,7 +3198,7 @@ func (x *CallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallsRequest.ProtoReflect.Descriptor instead.
 func (*CallsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CallsRequest) GetIds() []string {
@@ -2838,7 +3227,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2850,7 +3239,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2863,7 +3252,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Call) GetId() string {
@@ -2945,7 +3334,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3346,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3359,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UsageRequest) GetDays() int32 {
@@ -2991,7 +3380,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3003,7 +3392,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3016,7 +3405,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *UsageResponse) GetRows() []*Usage {
@@ -3060,7 +3449,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3072,7 +3461,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3085,7 +3474,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Usage) GetDay() string {
@@ -3174,7 +3563,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3186,7 +3575,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3199,7 +3588,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RestartRequest) GetId() string {
@@ -3218,7 +3607,7 @@ type RestartResponse struct {
 
 func (x *RestartResponse) Reset() {
 	*x = RestartResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3230,7 +3619,7 @@ func (x *RestartResponse) String() string {
 func (*RestartResponse) ProtoMessage() {}
 
 func (x *RestartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3243,7 +3632,7 @@ func (x *RestartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartResponse.ProtoReflect.Descriptor instead.
 func (*RestartResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RestartResponse) GetRestarted() []string {
@@ -3263,7 +3652,7 @@ type SendRequest struct {
 
 func (x *SendRequest) Reset() {
 	*x = SendRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3664,7 @@ func (x *SendRequest) String() string {
 func (*SendRequest) ProtoMessage() {}
 
 func (x *SendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3677,7 @@ func (x *SendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendRequest.ProtoReflect.Descriptor instead.
 func (*SendRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SendRequest) GetChannel() string {
@@ -3318,7 +3707,7 @@ type Sent struct {
 
 func (x *Sent) Reset() {
 	*x = Sent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3330,7 +3719,7 @@ func (x *Sent) String() string {
 func (*Sent) ProtoMessage() {}
 
 func (x *Sent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3343,7 +3732,7 @@ func (x *Sent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sent.ProtoReflect.Descriptor instead.
 func (*Sent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Sent) GetStatus() string {
@@ -3393,7 +3782,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3405,7 +3794,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3418,7 +3807,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ApproveRequest) GetCode() string {
@@ -3435,6 +3824,82 @@ func (x *ApproveRequest) GetRole() string {
 	return ""
 }
 
+type AdmitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Channel       string                 `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
+	UserId        string                 `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"` // on the channel
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`                   // as shown to people
+	Person        string                 `protobuf:"bytes,4,opt,name=person,proto3" json:"person,omitempty"`               // id of the person
+	Conversation  string                 `protobuf:"bytes,5,opt,name=conversation,proto3" json:"conversation,omitempty"`   // the channel's address of the private one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmitRequest) Reset() {
+	*x = AdmitRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmitRequest) ProtoMessage() {}
+
+func (x *AdmitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmitRequest.ProtoReflect.Descriptor instead.
+func (*AdmitRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *AdmitRequest) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *AdmitRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *AdmitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AdmitRequest) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
+}
+
+func (x *AdmitRequest) GetConversation() string {
+	if x != nil {
+		return x.Conversation
+	}
+	return ""
+}
+
 type RevokeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Channel       string                 `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
@@ -3445,7 +3910,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3457,7 +3922,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3470,7 +3935,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RevokeRequest) GetChannel() string {
@@ -3504,7 +3969,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3516,7 +3981,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3529,7 +3994,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RevokeResponse) GetTurns() int32 {
@@ -3583,7 +4048,7 @@ type ClearPairingsRequest struct {
 
 func (x *ClearPairingsRequest) Reset() {
 	*x = ClearPairingsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3595,7 +4060,7 @@ func (x *ClearPairingsRequest) String() string {
 func (*ClearPairingsRequest) ProtoMessage() {}
 
 func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3608,7 +4073,7 @@ func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsRequest.ProtoReflect.Descriptor instead.
 func (*ClearPairingsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ClearPairingsRequest) GetChannel() string {
@@ -3627,7 +4092,7 @@ type ClearPairingsResponse struct {
 
 func (x *ClearPairingsResponse) Reset() {
 	*x = ClearPairingsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3639,7 +4104,7 @@ func (x *ClearPairingsResponse) String() string {
 func (*ClearPairingsResponse) ProtoMessage() {}
 
 func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3652,7 +4117,7 @@ func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsResponse.ProtoReflect.Descriptor instead.
 func (*ClearPairingsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ClearPairingsResponse) GetCleared() int32 {
@@ -3672,7 +4137,7 @@ type SetHouseholdRequest struct {
 
 func (x *SetHouseholdRequest) Reset() {
 	*x = SetHouseholdRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3684,7 +4149,7 @@ func (x *SetHouseholdRequest) String() string {
 func (*SetHouseholdRequest) ProtoMessage() {}
 
 func (x *SetHouseholdRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3697,7 +4162,7 @@ func (x *SetHouseholdRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetHouseholdRequest.ProtoReflect.Descriptor instead.
 func (*SetHouseholdRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *SetHouseholdRequest) GetGroup() string {
@@ -3723,7 +4188,7 @@ type ResubmitRequest struct {
 
 func (x *ResubmitRequest) Reset() {
 	*x = ResubmitRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3735,7 +4200,7 @@ func (x *ResubmitRequest) String() string {
 func (*ResubmitRequest) ProtoMessage() {}
 
 func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3748,7 +4213,7 @@ func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitRequest.ProtoReflect.Descriptor instead.
 func (*ResubmitRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ResubmitRequest) GetEvent() string {
@@ -3767,7 +4232,7 @@ type ResubmitResponse struct {
 
 func (x *ResubmitResponse) Reset() {
 	*x = ResubmitResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3779,7 +4244,7 @@ func (x *ResubmitResponse) String() string {
 func (*ResubmitResponse) ProtoMessage() {}
 
 func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3792,7 +4257,7 @@ func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitResponse.ProtoReflect.Descriptor instead.
 func (*ResubmitResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ResubmitResponse) GetDeliveries() int32 {
@@ -3811,7 +4276,7 @@ type DeleteSessionRequest struct {
 
 func (x *DeleteSessionRequest) Reset() {
 	*x = DeleteSessionRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3823,7 +4288,7 @@ func (x *DeleteSessionRequest) String() string {
 func (*DeleteSessionRequest) ProtoMessage() {}
 
 func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3836,7 +4301,7 @@ func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DeleteSessionRequest) GetId() string {
@@ -3854,7 +4319,7 @@ type DeleteSessionResponse struct {
 
 func (x *DeleteSessionResponse) Reset() {
 	*x = DeleteSessionResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3866,7 +4331,7 @@ func (x *DeleteSessionResponse) String() string {
 func (*DeleteSessionResponse) ProtoMessage() {}
 
 func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3879,7 +4344,7 @@ func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 type CallToolRequest struct {
@@ -3894,7 +4359,7 @@ type CallToolRequest struct {
 
 func (x *CallToolRequest) Reset() {
 	*x = CallToolRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3906,7 +4371,7 @@ func (x *CallToolRequest) String() string {
 func (*CallToolRequest) ProtoMessage() {}
 
 func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3919,7 +4384,7 @@ func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolRequest.ProtoReflect.Descriptor instead.
 func (*CallToolRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CallToolRequest) GetName() string {
@@ -3960,7 +4425,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[56]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3972,7 +4437,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[56]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3985,7 +4450,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ToolResult) GetContent() string {
@@ -4012,7 +4477,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[57]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4024,7 +4489,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[57]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4037,7 +4502,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *BackupRequest) GetFile() string {
@@ -4063,7 +4528,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[58]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4075,7 +4540,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[58]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4088,7 +4553,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *BackupResponse) GetInfo() []byte {
@@ -4117,7 +4582,33 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\"3\n" +
 	"\x17RevokeApprovalsResponse\x12\x18\n" +
-	"\arevoked\x18\x01 \x01(\x05R\arevoked\"\x0f\n" +
+	"\arevoked\x18\x01 \x01(\x05R\arevoked\"\x12\n" +
+	"\x10QuestionsRequest\"Q\n" +
+	"\x11QuestionsResponse\x12<\n" +
+	"\tquestions\x18\x01 \x03(\v2\x1e.switchboard.admin.v1.QuestionR\tquestions\"\xf9\x01\n" +
+	"\bQuestion\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x18\n" +
+	"\aoptions\x18\x04 \x03(\tR\aoptions\x12\x14\n" +
+	"\x05asker\x18\x05 \x01(\tR\x05asker\x12\x12\n" +
+	"\x04call\x18\x06 \x01(\tR\x04call\x12\x18\n" +
+	"\achannel\x18\a \x01(\tR\achannel\x12\x16\n" +
+	"\x06person\x18\b \x01(\tR\x06person\x12\x1e\n" +
+	"\vasked_at_us\x18\t \x01(\x03R\taskedAtUs\x12\x1f\n" +
+	"\vdeadline_us\x18\n" +
+	" \x01(\x03R\n" +
+	"deadlineUs\"\x16\n" +
+	"\x14ConfigurationRequest\"[\n" +
+	"\x15ConfigurationResponse\x12\x12\n" +
+	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1a\n" +
+	"\bproblems\x18\x03 \x03(\tR\bproblems\"7\n" +
+	"\vLogsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05lines\x18\x02 \x01(\x05R\x05lines\"$\n" +
+	"\fLogsResponse\x12\x14\n" +
+	"\x05lines\x18\x01 \x03(\tR\x05lines\"\x0f\n" +
 	"\rStatusRequest\"\x93\x03\n" +
 	"\x06Status\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
@@ -4391,7 +4882,13 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\fprovider_ids\x18\x05 \x03(\tR\vproviderIds\"8\n" +
 	"\x0eApproveRequest\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
-	"\x04role\x18\x02 \x01(\tR\x04role\"B\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\"\x91\x01\n" +
+	"\fAdmitRequest\x12\x18\n" +
+	"\achannel\x18\x01 \x01(\tR\achannel\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
+	"\x06person\x18\x04 \x01(\tR\x06person\x12\"\n" +
+	"\fconversation\x18\x05 \x01(\tR\fconversation\"B\n" +
 	"\rRevokeRequest\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\"\x9c\x01\n" +
@@ -4431,7 +4928,8 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\asecrets\x18\x02 \x01(\bR\asecrets\"$\n" +
 	"\x0eBackupResponse\x12\x12\n" +
-	"\x04info\x18\x01 \x01(\fR\x04info2\xf4\a\n" +
+	"\x04info\x18\x01 \x01(\fR\x04info2\x8b\n" +
+	"\n" +
 	"\x04Read\x12K\n" +
 	"\x06Status\x12#.switchboard.admin.v1.StatusRequest\x1a\x1c.switchboard.admin.v1.Status\x12_\n" +
 	"\n" +
@@ -4446,12 +4944,15 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\aHistory\x12$.switchboard.admin.v1.HistoryRequest\x1a\x19.switchboard.bus.v1.Entry0\x01\x12I\n" +
 	"\x05Turns\x12\".switchboard.admin.v1.TurnsRequest\x1a\x1a.switchboard.admin.v1.Turn0\x01\x12I\n" +
 	"\x05Calls\x12\".switchboard.admin.v1.CallsRequest\x1a\x1a.switchboard.admin.v1.Call0\x01\x12P\n" +
-	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse2\xbf\n" +
-	"\n" +
+	"\x05Usage\x12\".switchboard.admin.v1.UsageRequest\x1a#.switchboard.admin.v1.UsageResponse\x12\\\n" +
+	"\tQuestions\x12&.switchboard.admin.v1.QuestionsRequest\x1a'.switchboard.admin.v1.QuestionsResponse\x12h\n" +
+	"\rConfiguration\x12*.switchboard.admin.v1.ConfigurationRequest\x1a+.switchboard.admin.v1.ConfigurationResponse\x12M\n" +
+	"\x04Logs\x12!.switchboard.admin.v1.LogsRequest\x1a\".switchboard.admin.v1.LogsResponse2\x8b\v\n" +
 	"\x06Manage\x12V\n" +
 	"\aRestart\x12$.switchboard.admin.v1.RestartRequest\x1a%.switchboard.admin.v1.RestartResponse\x12E\n" +
 	"\x04Send\x12!.switchboard.admin.v1.SendRequest\x1a\x1a.switchboard.admin.v1.Sent\x12N\n" +
-	"\aApprove\x12$.switchboard.admin.v1.ApproveRequest\x1a\x1d.switchboard.admin.v1.Account\x12S\n" +
+	"\aApprove\x12$.switchboard.admin.v1.ApproveRequest\x1a\x1d.switchboard.admin.v1.Account\x12J\n" +
+	"\x05Admit\x12\".switchboard.admin.v1.AdmitRequest\x1a\x1d.switchboard.admin.v1.Account\x12S\n" +
 	"\x06Revoke\x12#.switchboard.admin.v1.RevokeRequest\x1a$.switchboard.admin.v1.RevokeResponse\x12M\n" +
 	"\aSetRole\x12$.switchboard.admin.v1.SetRoleRequest\x1a\x1c.switchboard.admin.v1.Person\x12K\n" +
 	"\x06Unlink\x12#.switchboard.admin.v1.UnlinkRequest\x1a\x1c.switchboard.admin.v1.Person\x12_\n" +
@@ -4479,154 +4980,171 @@ func file_switchboard_admin_v1_admin_proto_rawDescGZIP() []byte {
 	return file_switchboard_admin_v1_admin_proto_rawDescData
 }
 
-var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_switchboard_admin_v1_admin_proto_goTypes = []any{
 	(*ApprovalsRequest)(nil),        // 0: switchboard.admin.v1.ApprovalsRequest
 	(*ApprovalsResponse)(nil),       // 1: switchboard.admin.v1.ApprovalsResponse
 	(*Approval)(nil),                // 2: switchboard.admin.v1.Approval
 	(*RevokeApprovalsRequest)(nil),  // 3: switchboard.admin.v1.RevokeApprovalsRequest
 	(*RevokeApprovalsResponse)(nil), // 4: switchboard.admin.v1.RevokeApprovalsResponse
-	(*StatusRequest)(nil),           // 5: switchboard.admin.v1.StatusRequest
-	(*Status)(nil),                  // 6: switchboard.admin.v1.Status
-	(*Subscription)(nil),            // 7: switchboard.admin.v1.Subscription
-	(*ExtensionsRequest)(nil),       // 8: switchboard.admin.v1.ExtensionsRequest
-	(*ExtensionsResponse)(nil),      // 9: switchboard.admin.v1.ExtensionsResponse
-	(*Extension)(nil),               // 10: switchboard.admin.v1.Extension
-	(*Consent)(nil),                 // 11: switchboard.admin.v1.Consent
-	(*DecideRequest)(nil),           // 12: switchboard.admin.v1.DecideRequest
-	(*DecideResponse)(nil),          // 13: switchboard.admin.v1.DecideResponse
-	(*Sandbox)(nil),                 // 14: switchboard.admin.v1.Sandbox
-	(*DirectoryRequest)(nil),        // 15: switchboard.admin.v1.DirectoryRequest
-	(*DirectoryResponse)(nil),       // 16: switchboard.admin.v1.DirectoryResponse
-	(*Channel)(nil),                 // 17: switchboard.admin.v1.Channel
-	(*Agent)(nil),                   // 18: switchboard.admin.v1.Agent
-	(*PeopleRequest)(nil),           // 19: switchboard.admin.v1.PeopleRequest
-	(*PeopleResponse)(nil),          // 20: switchboard.admin.v1.PeopleResponse
-	(*Account)(nil),                 // 21: switchboard.admin.v1.Account
-	(*Person)(nil),                  // 22: switchboard.admin.v1.Person
-	(*SetRoleRequest)(nil),          // 23: switchboard.admin.v1.SetRoleRequest
-	(*UnlinkRequest)(nil),           // 24: switchboard.admin.v1.UnlinkRequest
-	(*RemovePersonRequest)(nil),     // 25: switchboard.admin.v1.RemovePersonRequest
-	(*Pairing)(nil),                 // 26: switchboard.admin.v1.Pairing
-	(*Group)(nil),                   // 27: switchboard.admin.v1.Group
-	(*EventsRequest)(nil),           // 28: switchboard.admin.v1.EventsRequest
-	(*DeliveriesRequest)(nil),       // 29: switchboard.admin.v1.DeliveriesRequest
-	(*Delivery)(nil),                // 30: switchboard.admin.v1.Delivery
-	(*SessionsRequest)(nil),         // 31: switchboard.admin.v1.SessionsRequest
-	(*Session)(nil),                 // 32: switchboard.admin.v1.Session
-	(*HistoryRequest)(nil),          // 33: switchboard.admin.v1.HistoryRequest
-	(*TurnsRequest)(nil),            // 34: switchboard.admin.v1.TurnsRequest
-	(*Turn)(nil),                    // 35: switchboard.admin.v1.Turn
-	(*CallsRequest)(nil),            // 36: switchboard.admin.v1.CallsRequest
-	(*Call)(nil),                    // 37: switchboard.admin.v1.Call
-	(*UsageRequest)(nil),            // 38: switchboard.admin.v1.UsageRequest
-	(*UsageResponse)(nil),           // 39: switchboard.admin.v1.UsageResponse
-	(*Usage)(nil),                   // 40: switchboard.admin.v1.Usage
-	(*RestartRequest)(nil),          // 41: switchboard.admin.v1.RestartRequest
-	(*RestartResponse)(nil),         // 42: switchboard.admin.v1.RestartResponse
-	(*SendRequest)(nil),             // 43: switchboard.admin.v1.SendRequest
-	(*Sent)(nil),                    // 44: switchboard.admin.v1.Sent
-	(*ApproveRequest)(nil),          // 45: switchboard.admin.v1.ApproveRequest
-	(*RevokeRequest)(nil),           // 46: switchboard.admin.v1.RevokeRequest
-	(*RevokeResponse)(nil),          // 47: switchboard.admin.v1.RevokeResponse
-	(*ClearPairingsRequest)(nil),    // 48: switchboard.admin.v1.ClearPairingsRequest
-	(*ClearPairingsResponse)(nil),   // 49: switchboard.admin.v1.ClearPairingsResponse
-	(*SetHouseholdRequest)(nil),     // 50: switchboard.admin.v1.SetHouseholdRequest
-	(*ResubmitRequest)(nil),         // 51: switchboard.admin.v1.ResubmitRequest
-	(*ResubmitResponse)(nil),        // 52: switchboard.admin.v1.ResubmitResponse
-	(*DeleteSessionRequest)(nil),    // 53: switchboard.admin.v1.DeleteSessionRequest
-	(*DeleteSessionResponse)(nil),   // 54: switchboard.admin.v1.DeleteSessionResponse
-	(*CallToolRequest)(nil),         // 55: switchboard.admin.v1.CallToolRequest
-	(*ToolResult)(nil),              // 56: switchboard.admin.v1.ToolResult
-	(*BackupRequest)(nil),           // 57: switchboard.admin.v1.BackupRequest
-	(*BackupResponse)(nil),          // 58: switchboard.admin.v1.BackupResponse
-	nil,                             // 59: switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	nil,                             // 60: switchboard.admin.v1.Usage.CostsEntry
-	(*extensionv1.Tool)(nil),        // 61: switchboard.extension.v1.Tool
-	(*extensionv1.Readiness)(nil),   // 62: switchboard.extension.v1.Readiness
-	(*extensionv1.AgentSpec)(nil),   // 63: switchboard.extension.v1.AgentSpec
-	(*busv1.Event)(nil),             // 64: switchboard.bus.v1.Event
-	(*busv1.Entry)(nil),             // 65: switchboard.bus.v1.Entry
+	(*QuestionsRequest)(nil),        // 5: switchboard.admin.v1.QuestionsRequest
+	(*QuestionsResponse)(nil),       // 6: switchboard.admin.v1.QuestionsResponse
+	(*Question)(nil),                // 7: switchboard.admin.v1.Question
+	(*ConfigurationRequest)(nil),    // 8: switchboard.admin.v1.ConfigurationRequest
+	(*ConfigurationResponse)(nil),   // 9: switchboard.admin.v1.ConfigurationResponse
+	(*LogsRequest)(nil),             // 10: switchboard.admin.v1.LogsRequest
+	(*LogsResponse)(nil),            // 11: switchboard.admin.v1.LogsResponse
+	(*StatusRequest)(nil),           // 12: switchboard.admin.v1.StatusRequest
+	(*Status)(nil),                  // 13: switchboard.admin.v1.Status
+	(*Subscription)(nil),            // 14: switchboard.admin.v1.Subscription
+	(*ExtensionsRequest)(nil),       // 15: switchboard.admin.v1.ExtensionsRequest
+	(*ExtensionsResponse)(nil),      // 16: switchboard.admin.v1.ExtensionsResponse
+	(*Extension)(nil),               // 17: switchboard.admin.v1.Extension
+	(*Consent)(nil),                 // 18: switchboard.admin.v1.Consent
+	(*DecideRequest)(nil),           // 19: switchboard.admin.v1.DecideRequest
+	(*DecideResponse)(nil),          // 20: switchboard.admin.v1.DecideResponse
+	(*Sandbox)(nil),                 // 21: switchboard.admin.v1.Sandbox
+	(*DirectoryRequest)(nil),        // 22: switchboard.admin.v1.DirectoryRequest
+	(*DirectoryResponse)(nil),       // 23: switchboard.admin.v1.DirectoryResponse
+	(*Channel)(nil),                 // 24: switchboard.admin.v1.Channel
+	(*Agent)(nil),                   // 25: switchboard.admin.v1.Agent
+	(*PeopleRequest)(nil),           // 26: switchboard.admin.v1.PeopleRequest
+	(*PeopleResponse)(nil),          // 27: switchboard.admin.v1.PeopleResponse
+	(*Account)(nil),                 // 28: switchboard.admin.v1.Account
+	(*Person)(nil),                  // 29: switchboard.admin.v1.Person
+	(*SetRoleRequest)(nil),          // 30: switchboard.admin.v1.SetRoleRequest
+	(*UnlinkRequest)(nil),           // 31: switchboard.admin.v1.UnlinkRequest
+	(*RemovePersonRequest)(nil),     // 32: switchboard.admin.v1.RemovePersonRequest
+	(*Pairing)(nil),                 // 33: switchboard.admin.v1.Pairing
+	(*Group)(nil),                   // 34: switchboard.admin.v1.Group
+	(*EventsRequest)(nil),           // 35: switchboard.admin.v1.EventsRequest
+	(*DeliveriesRequest)(nil),       // 36: switchboard.admin.v1.DeliveriesRequest
+	(*Delivery)(nil),                // 37: switchboard.admin.v1.Delivery
+	(*SessionsRequest)(nil),         // 38: switchboard.admin.v1.SessionsRequest
+	(*Session)(nil),                 // 39: switchboard.admin.v1.Session
+	(*HistoryRequest)(nil),          // 40: switchboard.admin.v1.HistoryRequest
+	(*TurnsRequest)(nil),            // 41: switchboard.admin.v1.TurnsRequest
+	(*Turn)(nil),                    // 42: switchboard.admin.v1.Turn
+	(*CallsRequest)(nil),            // 43: switchboard.admin.v1.CallsRequest
+	(*Call)(nil),                    // 44: switchboard.admin.v1.Call
+	(*UsageRequest)(nil),            // 45: switchboard.admin.v1.UsageRequest
+	(*UsageResponse)(nil),           // 46: switchboard.admin.v1.UsageResponse
+	(*Usage)(nil),                   // 47: switchboard.admin.v1.Usage
+	(*RestartRequest)(nil),          // 48: switchboard.admin.v1.RestartRequest
+	(*RestartResponse)(nil),         // 49: switchboard.admin.v1.RestartResponse
+	(*SendRequest)(nil),             // 50: switchboard.admin.v1.SendRequest
+	(*Sent)(nil),                    // 51: switchboard.admin.v1.Sent
+	(*ApproveRequest)(nil),          // 52: switchboard.admin.v1.ApproveRequest
+	(*AdmitRequest)(nil),            // 53: switchboard.admin.v1.AdmitRequest
+	(*RevokeRequest)(nil),           // 54: switchboard.admin.v1.RevokeRequest
+	(*RevokeResponse)(nil),          // 55: switchboard.admin.v1.RevokeResponse
+	(*ClearPairingsRequest)(nil),    // 56: switchboard.admin.v1.ClearPairingsRequest
+	(*ClearPairingsResponse)(nil),   // 57: switchboard.admin.v1.ClearPairingsResponse
+	(*SetHouseholdRequest)(nil),     // 58: switchboard.admin.v1.SetHouseholdRequest
+	(*ResubmitRequest)(nil),         // 59: switchboard.admin.v1.ResubmitRequest
+	(*ResubmitResponse)(nil),        // 60: switchboard.admin.v1.ResubmitResponse
+	(*DeleteSessionRequest)(nil),    // 61: switchboard.admin.v1.DeleteSessionRequest
+	(*DeleteSessionResponse)(nil),   // 62: switchboard.admin.v1.DeleteSessionResponse
+	(*CallToolRequest)(nil),         // 63: switchboard.admin.v1.CallToolRequest
+	(*ToolResult)(nil),              // 64: switchboard.admin.v1.ToolResult
+	(*BackupRequest)(nil),           // 65: switchboard.admin.v1.BackupRequest
+	(*BackupResponse)(nil),          // 66: switchboard.admin.v1.BackupResponse
+	nil,                             // 67: switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	nil,                             // 68: switchboard.admin.v1.Usage.CostsEntry
+	(*extensionv1.Tool)(nil),        // 69: switchboard.extension.v1.Tool
+	(*extensionv1.Readiness)(nil),   // 70: switchboard.extension.v1.Readiness
+	(*extensionv1.AgentSpec)(nil),   // 71: switchboard.extension.v1.AgentSpec
+	(*busv1.Event)(nil),             // 72: switchboard.bus.v1.Event
+	(*busv1.Entry)(nil),             // 73: switchboard.bus.v1.Entry
 }
 var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
 	2,  // 0: switchboard.admin.v1.ApprovalsResponse.approvals:type_name -> switchboard.admin.v1.Approval
-	7,  // 1: switchboard.admin.v1.Status.waiting:type_name -> switchboard.admin.v1.Subscription
-	10, // 2: switchboard.admin.v1.ExtensionsResponse.extensions:type_name -> switchboard.admin.v1.Extension
-	14, // 3: switchboard.admin.v1.Extension.sandbox:type_name -> switchboard.admin.v1.Sandbox
-	11, // 4: switchboard.admin.v1.Extension.consent:type_name -> switchboard.admin.v1.Consent
-	10, // 5: switchboard.admin.v1.DecideResponse.extension:type_name -> switchboard.admin.v1.Extension
-	17, // 6: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
-	18, // 7: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
-	59, // 8: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	61, // 9: switchboard.admin.v1.DirectoryResponse.tools:type_name -> switchboard.extension.v1.Tool
-	62, // 10: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	63, // 11: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
-	21, // 12: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Account
-	26, // 13: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
-	27, // 14: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
-	22, // 15: switchboard.admin.v1.PeopleResponse.people:type_name -> switchboard.admin.v1.Person
-	21, // 16: switchboard.admin.v1.Person.accounts:type_name -> switchboard.admin.v1.Account
-	40, // 17: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
-	60, // 18: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
-	5,  // 19: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
-	8,  // 20: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
-	15, // 21: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
-	19, // 22: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
-	0,  // 23: switchboard.admin.v1.Read.Approvals:input_type -> switchboard.admin.v1.ApprovalsRequest
-	28, // 24: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
-	29, // 25: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
-	31, // 26: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
-	33, // 27: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
-	34, // 28: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
-	36, // 29: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
-	38, // 30: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
-	41, // 31: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
-	43, // 32: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
-	45, // 33: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
-	46, // 34: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
-	23, // 35: switchboard.admin.v1.Manage.SetRole:input_type -> switchboard.admin.v1.SetRoleRequest
-	24, // 36: switchboard.admin.v1.Manage.Unlink:input_type -> switchboard.admin.v1.UnlinkRequest
-	25, // 37: switchboard.admin.v1.Manage.RemovePerson:input_type -> switchboard.admin.v1.RemovePersonRequest
-	48, // 38: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
-	50, // 39: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
-	3,  // 40: switchboard.admin.v1.Manage.RevokeApprovals:input_type -> switchboard.admin.v1.RevokeApprovalsRequest
-	51, // 41: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
-	53, // 42: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
-	55, // 43: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
-	57, // 44: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
-	12, // 45: switchboard.admin.v1.Manage.Decide:input_type -> switchboard.admin.v1.DecideRequest
-	6,  // 46: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
-	9,  // 47: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
-	16, // 48: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
-	20, // 49: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
-	1,  // 50: switchboard.admin.v1.Read.Approvals:output_type -> switchboard.admin.v1.ApprovalsResponse
-	64, // 51: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
-	30, // 52: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
-	32, // 53: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
-	65, // 54: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
-	35, // 55: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
-	37, // 56: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
-	39, // 57: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
-	42, // 58: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
-	44, // 59: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
-	21, // 60: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Account
-	47, // 61: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
-	22, // 62: switchboard.admin.v1.Manage.SetRole:output_type -> switchboard.admin.v1.Person
-	22, // 63: switchboard.admin.v1.Manage.Unlink:output_type -> switchboard.admin.v1.Person
-	47, // 64: switchboard.admin.v1.Manage.RemovePerson:output_type -> switchboard.admin.v1.RevokeResponse
-	49, // 65: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
-	27, // 66: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
-	4,  // 67: switchboard.admin.v1.Manage.RevokeApprovals:output_type -> switchboard.admin.v1.RevokeApprovalsResponse
-	52, // 68: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
-	54, // 69: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
-	56, // 70: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
-	58, // 71: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
-	13, // 72: switchboard.admin.v1.Manage.Decide:output_type -> switchboard.admin.v1.DecideResponse
-	46, // [46:73] is the sub-list for method output_type
-	19, // [19:46] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	7,  // 1: switchboard.admin.v1.QuestionsResponse.questions:type_name -> switchboard.admin.v1.Question
+	14, // 2: switchboard.admin.v1.Status.waiting:type_name -> switchboard.admin.v1.Subscription
+	17, // 3: switchboard.admin.v1.ExtensionsResponse.extensions:type_name -> switchboard.admin.v1.Extension
+	21, // 4: switchboard.admin.v1.Extension.sandbox:type_name -> switchboard.admin.v1.Sandbox
+	18, // 5: switchboard.admin.v1.Extension.consent:type_name -> switchboard.admin.v1.Consent
+	17, // 6: switchboard.admin.v1.DecideResponse.extension:type_name -> switchboard.admin.v1.Extension
+	24, // 7: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
+	25, // 8: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
+	67, // 9: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	69, // 10: switchboard.admin.v1.DirectoryResponse.tools:type_name -> switchboard.extension.v1.Tool
+	70, // 11: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	71, // 12: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
+	28, // 13: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Account
+	33, // 14: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
+	34, // 15: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
+	29, // 16: switchboard.admin.v1.PeopleResponse.people:type_name -> switchboard.admin.v1.Person
+	28, // 17: switchboard.admin.v1.Person.accounts:type_name -> switchboard.admin.v1.Account
+	47, // 18: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
+	68, // 19: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
+	12, // 20: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
+	15, // 21: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
+	22, // 22: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
+	26, // 23: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
+	0,  // 24: switchboard.admin.v1.Read.Approvals:input_type -> switchboard.admin.v1.ApprovalsRequest
+	35, // 25: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
+	36, // 26: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
+	38, // 27: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
+	40, // 28: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
+	41, // 29: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
+	43, // 30: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
+	45, // 31: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
+	5,  // 32: switchboard.admin.v1.Read.Questions:input_type -> switchboard.admin.v1.QuestionsRequest
+	8,  // 33: switchboard.admin.v1.Read.Configuration:input_type -> switchboard.admin.v1.ConfigurationRequest
+	10, // 34: switchboard.admin.v1.Read.Logs:input_type -> switchboard.admin.v1.LogsRequest
+	48, // 35: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
+	50, // 36: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
+	52, // 37: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
+	53, // 38: switchboard.admin.v1.Manage.Admit:input_type -> switchboard.admin.v1.AdmitRequest
+	54, // 39: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
+	30, // 40: switchboard.admin.v1.Manage.SetRole:input_type -> switchboard.admin.v1.SetRoleRequest
+	31, // 41: switchboard.admin.v1.Manage.Unlink:input_type -> switchboard.admin.v1.UnlinkRequest
+	32, // 42: switchboard.admin.v1.Manage.RemovePerson:input_type -> switchboard.admin.v1.RemovePersonRequest
+	56, // 43: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
+	58, // 44: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
+	3,  // 45: switchboard.admin.v1.Manage.RevokeApprovals:input_type -> switchboard.admin.v1.RevokeApprovalsRequest
+	59, // 46: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
+	61, // 47: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
+	63, // 48: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
+	65, // 49: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
+	19, // 50: switchboard.admin.v1.Manage.Decide:input_type -> switchboard.admin.v1.DecideRequest
+	13, // 51: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
+	16, // 52: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
+	23, // 53: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
+	27, // 54: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
+	1,  // 55: switchboard.admin.v1.Read.Approvals:output_type -> switchboard.admin.v1.ApprovalsResponse
+	72, // 56: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
+	37, // 57: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
+	39, // 58: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
+	73, // 59: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
+	42, // 60: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
+	44, // 61: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
+	46, // 62: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
+	6,  // 63: switchboard.admin.v1.Read.Questions:output_type -> switchboard.admin.v1.QuestionsResponse
+	9,  // 64: switchboard.admin.v1.Read.Configuration:output_type -> switchboard.admin.v1.ConfigurationResponse
+	11, // 65: switchboard.admin.v1.Read.Logs:output_type -> switchboard.admin.v1.LogsResponse
+	49, // 66: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
+	51, // 67: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
+	28, // 68: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Account
+	28, // 69: switchboard.admin.v1.Manage.Admit:output_type -> switchboard.admin.v1.Account
+	55, // 70: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
+	29, // 71: switchboard.admin.v1.Manage.SetRole:output_type -> switchboard.admin.v1.Person
+	29, // 72: switchboard.admin.v1.Manage.Unlink:output_type -> switchboard.admin.v1.Person
+	55, // 73: switchboard.admin.v1.Manage.RemovePerson:output_type -> switchboard.admin.v1.RevokeResponse
+	57, // 74: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
+	34, // 75: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
+	4,  // 76: switchboard.admin.v1.Manage.RevokeApprovals:output_type -> switchboard.admin.v1.RevokeApprovalsResponse
+	60, // 77: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
+	62, // 78: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
+	64, // 79: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
+	66, // 80: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
+	20, // 81: switchboard.admin.v1.Manage.Decide:output_type -> switchboard.admin.v1.DecideResponse
+	51, // [51:82] is the sub-list for method output_type
+	20, // [20:51] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_admin_v1_admin_proto_init() }
@@ -4640,7 +5158,7 @@ func file_switchboard_admin_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_admin_v1_admin_proto_rawDesc), len(file_switchboard_admin_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   61,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

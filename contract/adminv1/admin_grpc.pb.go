@@ -35,18 +35,21 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Read_Status_FullMethodName     = "/switchboard.admin.v1.Read/Status"
-	Read_Extensions_FullMethodName = "/switchboard.admin.v1.Read/Extensions"
-	Read_Directory_FullMethodName  = "/switchboard.admin.v1.Read/Directory"
-	Read_People_FullMethodName     = "/switchboard.admin.v1.Read/People"
-	Read_Approvals_FullMethodName  = "/switchboard.admin.v1.Read/Approvals"
-	Read_Events_FullMethodName     = "/switchboard.admin.v1.Read/Events"
-	Read_Deliveries_FullMethodName = "/switchboard.admin.v1.Read/Deliveries"
-	Read_Sessions_FullMethodName   = "/switchboard.admin.v1.Read/Sessions"
-	Read_History_FullMethodName    = "/switchboard.admin.v1.Read/History"
-	Read_Turns_FullMethodName      = "/switchboard.admin.v1.Read/Turns"
-	Read_Calls_FullMethodName      = "/switchboard.admin.v1.Read/Calls"
-	Read_Usage_FullMethodName      = "/switchboard.admin.v1.Read/Usage"
+	Read_Status_FullMethodName        = "/switchboard.admin.v1.Read/Status"
+	Read_Extensions_FullMethodName    = "/switchboard.admin.v1.Read/Extensions"
+	Read_Directory_FullMethodName     = "/switchboard.admin.v1.Read/Directory"
+	Read_People_FullMethodName        = "/switchboard.admin.v1.Read/People"
+	Read_Approvals_FullMethodName     = "/switchboard.admin.v1.Read/Approvals"
+	Read_Events_FullMethodName        = "/switchboard.admin.v1.Read/Events"
+	Read_Deliveries_FullMethodName    = "/switchboard.admin.v1.Read/Deliveries"
+	Read_Sessions_FullMethodName      = "/switchboard.admin.v1.Read/Sessions"
+	Read_History_FullMethodName       = "/switchboard.admin.v1.Read/History"
+	Read_Turns_FullMethodName         = "/switchboard.admin.v1.Read/Turns"
+	Read_Calls_FullMethodName         = "/switchboard.admin.v1.Read/Calls"
+	Read_Usage_FullMethodName         = "/switchboard.admin.v1.Read/Usage"
+	Read_Questions_FullMethodName     = "/switchboard.admin.v1.Read/Questions"
+	Read_Configuration_FullMethodName = "/switchboard.admin.v1.Read/Configuration"
+	Read_Logs_FullMethodName          = "/switchboard.admin.v1.Read/Logs"
 )
 
 // ReadClient is the client API for Read service.
@@ -69,6 +72,12 @@ type ReadClient interface {
 	Turns(ctx context.Context, in *TurnsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Turn], error)
 	Calls(ctx context.Context, in *CallsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Call], error)
 	Usage(ctx context.Context, in *UsageRequest, opts ...grpc.CallOption) (*UsageResponse, error)
+	// Questions returns the open questions to people, the oldest first.
+	Questions(ctx context.Context, in *QuestionsRequest, opts ...grpc.CallOption) (*QuestionsResponse, error)
+	// Configuration returns config.yaml as it is on disk.
+	Configuration(ctx context.Context, in *ConfigurationRequest, opts ...grpc.CallOption) (*ConfigurationResponse, error)
+	// Logs returns the newest lines of the log of an extension or of the kernel.
+	Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (*LogsResponse, error)
 }
 
 type readClient struct {
@@ -253,6 +262,36 @@ func (c *readClient) Usage(ctx context.Context, in *UsageRequest, opts ...grpc.C
 	return out, nil
 }
 
+func (c *readClient) Questions(ctx context.Context, in *QuestionsRequest, opts ...grpc.CallOption) (*QuestionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(QuestionsResponse)
+	err := c.cc.Invoke(ctx, Read_Questions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *readClient) Configuration(ctx context.Context, in *ConfigurationRequest, opts ...grpc.CallOption) (*ConfigurationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConfigurationResponse)
+	err := c.cc.Invoke(ctx, Read_Configuration_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *readClient) Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (*LogsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LogsResponse)
+	err := c.cc.Invoke(ctx, Read_Logs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ReadServer is the server API for Read service.
 // All implementations should embed UnimplementedReadServer
 // for forward compatibility.
@@ -273,6 +312,12 @@ type ReadServer interface {
 	Turns(*TurnsRequest, grpc.ServerStreamingServer[Turn]) error
 	Calls(*CallsRequest, grpc.ServerStreamingServer[Call]) error
 	Usage(context.Context, *UsageRequest) (*UsageResponse, error)
+	// Questions returns the open questions to people, the oldest first.
+	Questions(context.Context, *QuestionsRequest) (*QuestionsResponse, error)
+	// Configuration returns config.yaml as it is on disk.
+	Configuration(context.Context, *ConfigurationRequest) (*ConfigurationResponse, error)
+	// Logs returns the newest lines of the log of an extension or of the kernel.
+	Logs(context.Context, *LogsRequest) (*LogsResponse, error)
 }
 
 // UnimplementedReadServer should be embedded to have
@@ -317,6 +362,15 @@ func (UnimplementedReadServer) Calls(*CallsRequest, grpc.ServerStreamingServer[C
 }
 func (UnimplementedReadServer) Usage(context.Context, *UsageRequest) (*UsageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Usage not implemented")
+}
+func (UnimplementedReadServer) Questions(context.Context, *QuestionsRequest) (*QuestionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Questions not implemented")
+}
+func (UnimplementedReadServer) Configuration(context.Context, *ConfigurationRequest) (*ConfigurationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Configuration not implemented")
+}
+func (UnimplementedReadServer) Logs(context.Context, *LogsRequest) (*LogsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Logs not implemented")
 }
 func (UnimplementedReadServer) testEmbeddedByValue() {}
 
@@ -512,6 +566,60 @@ func _Read_Usage_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Read_Questions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(QuestionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ReadServer).Questions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Read_Questions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ReadServer).Questions(ctx, req.(*QuestionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Read_Configuration_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConfigurationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ReadServer).Configuration(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Read_Configuration_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ReadServer).Configuration(ctx, req.(*ConfigurationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Read_Logs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LogsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ReadServer).Logs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Read_Logs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ReadServer).Logs(ctx, req.(*LogsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Read_ServiceDesc is the grpc.ServiceDesc for Read service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -542,6 +650,18 @@ var Read_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Usage",
 			Handler:    _Read_Usage_Handler,
+		},
+		{
+			MethodName: "Questions",
+			Handler:    _Read_Questions_Handler,
+		},
+		{
+			MethodName: "Configuration",
+			Handler:    _Read_Configuration_Handler,
+		},
+		{
+			MethodName: "Logs",
+			Handler:    _Read_Logs_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
@@ -583,6 +703,7 @@ const (
 	Manage_Restart_FullMethodName         = "/switchboard.admin.v1.Manage/Restart"
 	Manage_Send_FullMethodName            = "/switchboard.admin.v1.Manage/Send"
 	Manage_Approve_FullMethodName         = "/switchboard.admin.v1.Manage/Approve"
+	Manage_Admit_FullMethodName           = "/switchboard.admin.v1.Manage/Admit"
 	Manage_Revoke_FullMethodName          = "/switchboard.admin.v1.Manage/Revoke"
 	Manage_SetRole_FullMethodName         = "/switchboard.admin.v1.Manage/SetRole"
 	Manage_Unlink_FullMethodName          = "/switchboard.admin.v1.Manage/Unlink"
@@ -609,6 +730,9 @@ type ManageClient interface {
 	Send(ctx context.Context, in *SendRequest, opts ...grpc.CallOption) (*Sent, error)
 	// Approve admits the account that was given a pairing code.
 	Approve(ctx context.Context, in *ApproveRequest, opts ...grpc.CallOption) (*Account, error)
+	// Admit approves an account of a person, without a code: for a channel that knows by
+	// itself whom it talks to. An account that the person has already stays as it is.
+	Admit(ctx context.Context, in *AdmitRequest, opts ...grpc.CallOption) (*Account, error)
 	// Revoke withdraws the approval of a person and ends what runs and waits for them.
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
 	// SetRole gives a person a role. It ends what runs and waits for one who is blocked.
@@ -669,6 +793,16 @@ func (c *manageClient) Approve(ctx context.Context, in *ApproveRequest, opts ...
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Account)
 	err := c.cc.Invoke(ctx, Manage_Approve_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *manageClient) Admit(ctx context.Context, in *AdmitRequest, opts ...grpc.CallOption) (*Account, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Account)
+	err := c.cc.Invoke(ctx, Manage_Admit_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -807,6 +941,9 @@ type ManageServer interface {
 	Send(context.Context, *SendRequest) (*Sent, error)
 	// Approve admits the account that was given a pairing code.
 	Approve(context.Context, *ApproveRequest) (*Account, error)
+	// Admit approves an account of a person, without a code: for a channel that knows by
+	// itself whom it talks to. An account that the person has already stays as it is.
+	Admit(context.Context, *AdmitRequest) (*Account, error)
 	// Revoke withdraws the approval of a person and ends what runs and waits for them.
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
 	// SetRole gives a person a role. It ends what runs and waits for one who is blocked.
@@ -850,6 +987,9 @@ func (UnimplementedManageServer) Send(context.Context, *SendRequest) (*Sent, err
 }
 func (UnimplementedManageServer) Approve(context.Context, *ApproveRequest) (*Account, error) {
 	return nil, status.Error(codes.Unimplemented, "method Approve not implemented")
+}
+func (UnimplementedManageServer) Admit(context.Context, *AdmitRequest) (*Account, error) {
+	return nil, status.Error(codes.Unimplemented, "method Admit not implemented")
 }
 func (UnimplementedManageServer) Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Revoke not implemented")
@@ -957,6 +1097,24 @@ func _Manage_Approve_Handler(srv interface{}, ctx context.Context, dec func(inte
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ManageServer).Approve(ctx, req.(*ApproveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Manage_Admit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AdmitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ManageServer).Admit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Manage_Admit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ManageServer).Admit(ctx, req.(*AdmitRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1195,6 +1353,10 @@ var Manage_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Approve",
 			Handler:    _Manage_Approve_Handler,
+		},
+		{
+			MethodName: "Admit",
+			Handler:    _Manage_Admit_Handler,
 		},
 		{
 			MethodName: "Revoke",

@@ -41,6 +41,10 @@ type Installation interface {
 	// Backup makes a backup and describes it in JSON. An empty file is named by the
 	// installation.
 	Backup(ctx context.Context, file string, secrets bool) (info []byte, err error)
+	// Configuration returns the configuration as it is on disk.
+	Configuration() (*adminv1.ConfigurationResponse, error)
+	// Logs returns the newest lines of a log.
+	Logs(name string, lines int) (*adminv1.LogsResponse, error)
 	// Decide stores what the owner decided about an extension.
 	Decide(q *adminv1.DecideRequest) (*adminv1.DecideResponse, error)
 }

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"io"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
@@ -43,6 +44,12 @@ type house struct {
 func (*house) Describe(s *adminv1.Status, _ error) { s.Home = "/home" }
 func (h *house) Extensions(rows []*adminv1.Extension) []*adminv1.Extension {
 	return append(rows, h.extensions...)
+}
+func (*house) Configuration() (*adminv1.ConfigurationResponse, error) {
+	return &adminv1.ConfigurationResponse{Text: "timezone: Europe/Berlin\n"}, nil
+}
+func (*house) Logs(name string, lines int) (*adminv1.LogsResponse, error) {
+	return &adminv1.LogsResponse{Lines: []string{name, strconv.Itoa(lines)}}, nil
 }
 func (*house) Decide(q *adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
 	return &adminv1.DecideResponse{Extension: &adminv1.Extension{Id: q.GetId()}, Changed: q.GetAllow()}, nil

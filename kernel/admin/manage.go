@@ -70,6 +70,18 @@ func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (*adminv
 	return account(p), nil
 }
 
+// Admit implements adminv1.ManageServer.
+func (s *Service) Admit(_ context.Context, q *adminv1.AdmitRequest) (*adminv1.Account, error) {
+	a := people.Account{
+		Channel: q.GetChannel(), UserID: q.GetUserId(), Name: q.GetName(), Conversation: q.GetConversation(),
+	}
+	met, err := commit(s, func(tx *bus.Tx) (*people.Account, error) { return s.Router.Admit(tx, a, q.GetPerson()) })
+	if err != nil {
+		return nil, err
+	}
+	return account(met), nil
+}
+
 // Revoke implements adminv1.ManageServer.
 func (s *Service) Revoke(_ context.Context, q *adminv1.RevokeRequest) (*adminv1.RevokeResponse, error) {
 	return commit(s, func(tx *bus.Tx) (*adminv1.RevokeResponse, error) {

@@ -183,6 +183,36 @@ func (s *Service) Approvals(ctx context.Context, _ *adminv1.ApprovalsRequest) (*
 	})
 }
 
+// Configuration implements adminv1.ReadServer.
+func (s *Service) Configuration(context.Context, *adminv1.ConfigurationRequest,
+) (*adminv1.ConfigurationResponse, error) {
+	return s.Installation.Configuration()
+}
+
+// Logs implements adminv1.ReadServer.
+func (s *Service) Logs(_ context.Context, q *adminv1.LogsRequest) (*adminv1.LogsResponse, error) {
+	return s.Installation.Logs(q.GetName(), int(cmp.Or(q.GetLines(), 200)))
+}
+
+// Questions implements adminv1.ReadServer.
+func (s *Service) Questions(ctx context.Context, _ *adminv1.QuestionsRequest) (*adminv1.QuestionsResponse, error) {
+	var rows adminv1.QuestionsResponse
+	err := s.Bus.View(ctx, func(r journal.Reader) error {
+		open, _, err := s.Router.Questions().Open(r, time.Now().UnixMicro())
+		for i := range open {
+			q := &open[i]
+			p, errOf := s.Router.Asked(r, q)
+			rows.Questions = append(rows.Questions, &adminv1.Question{
+				Id: q.ID, Kind: q.Kind, Text: valid(q.Text), Options: q.Options, Asker: q.Asker, Call: q.Call,
+				Channel: q.Channel, Person: p, AskedAtUs: q.AskedAt, DeadlineUs: q.Deadline,
+			})
+			err = errors.Join(err, errOf)
+		}
+		return err
+	})
+	return &rows, err
+}
+
 func group(g session.Group) *adminv1.Group {
 	return &adminv1.Group{
 		Id: g.ID, Channel: g.Channel, Conversation: valid(g.Address), Name: valid(g.Name), Household: g.Household,

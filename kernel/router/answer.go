@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/people"
 	"github.com/switchboard-run/switchboard/kernel/questions"
 	"github.com/switchboard-run/switchboard/kernel/session"
 )
@@ -263,6 +264,20 @@ func (r *MessageRouter) answerable(tx *bus.Tx, q request) (here, elsewhere []que
 		}
 	}
 	return here, elsewhere, nil
+}
+
+// Asked returns the id of the person who was asked a question in private; empty: the
+// owner, or a group.
+func (r *MessageRouter) Asked(tx journal.Reader, q *questions.Question) (string, error) {
+	at, err := tx.ConversationByHandle(q.Handle)
+	if at == nil || at.Group || err != nil {
+		return "", err
+	}
+	p, err := people.At(tx, q.Channel, at.Address)
+	if p == nil || p.ID == people.Owner || err != nil {
+		return "", err
+	}
+	return p.ID, nil
 }
 
 // mayAnswer reports whether the sender can answer a question, and whether it was asked

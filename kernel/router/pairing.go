@@ -55,7 +55,7 @@ func (r *MessageRouter) account(tx *bus.Tx, known *people.Account, m contract.Us
 		a = *known
 	}
 	a.Name, a.Language = cmp.Or(cut(m.UserName, longestName), a.Name), m.Language
-	if !m.Group {
+	if !m.Group && !m.Aside {
 		a.Conversation, a.Thread = m.ConversationID, m.ThreadID
 	}
 	switch {
@@ -74,7 +74,7 @@ func noteOwner(tx *bus.Tx, o people.Account, c *directory.Channel, m contract.Us
 	if c.Local && o.Language != m.Language {
 		return people.SetOwner(tx, people.Account{Channel: c.ID, Language: m.Language})
 	}
-	if m.Group || o.UserID == "" || o.UserID != m.UserID || o.Conversation != "" && o.Language == m.Language {
+	if m.Group || m.Aside || o.UserID == "" || o.UserID != m.UserID || o.Conversation != "" && o.Language == m.Language {
 		return nil
 	}
 	if o.Language = m.Language; o.Conversation == "" {
@@ -196,6 +196,47 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code, role string) (*people.Account,
 	}
 	return a, errors.Join(err, errMet, errOf, tx.KVDelete(contract.KernelSource, pairingKey(p.Channel, p.UserID)),
 		r.send(tx, &place{channel: c, address: p.Conversation, thread: p.Thread, language: p.Language}, greeting))
+}
+
+// Admit approves an account of a person without a code. It counts as approved before the
+// person's other accounts, so it doesn't become where the person is reached.
+func (r *MessageRouter) Admit(tx *bus.Tx, a people.Account, person string) (*people.Account, error) {
+	to, err := people.Known(tx, person)
+	switch {
+	case err != nil:
+		return nil, err
+	case to == nil:
+		return nil, fmt.Errorf("%w: there is no person %q", contract.ErrNotFound, person)
+	case r.directory.Current().Channel(a.Channel) == nil:
+		return nil, fmt.Errorf("%w: there is no channel %q", contract.ErrNotFound, a.Channel)
+	}
+	known, of, err := r.people.Find(tx, a.Channel, a.UserID)
+	if err != nil || known != nil && of.ID == to.ID {
+		return known, err
+	}
+	others, err := to.Stored(tx)
+	a.ApprovedAt = tx.Now
+	for _, other := range others {
+		if other.ApprovedAt != 0 {
+			a.ApprovedAt = min(a.ApprovedAt, other.ApprovedAt-1)
+		}
+	}
+	owns := to.ID == people.Owner
+	if owns && err == nil {
+		err = people.SetOwner(tx, a)
+	}
+	met, errMet := r.people.Meet(tx, a, owns)
+	if err := errors.Join(err, errMet); err != nil {
+		return nil, err
+	}
+	if !owns {
+		from, err := met.Of(tx)
+		if err = errors.Join(err, people.Join(tx, from, to)); err != nil {
+			return nil, err
+		}
+	}
+	_, err = r.conversation(tx, a.Channel, a.Conversation, "", false)
+	return met, errors.Join(err, r.noteChange(tx, met, "admitted"))
 }
 
 // Named returns where a private message for the person of a name goes: on a channel or,

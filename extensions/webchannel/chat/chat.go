@@ -1,0 +1,93 @@
+// Package chat is the conversations of the web channel: a durable log of lines for each, and
+// who follows it now.
+//
+// # Promises
+//
+//   - A line of a person is stored in the commit that accepts the message, and a line of the
+//     assistant in the commit that acknowledges it: kill any process, and each is there once.
+//   - Lines of a conversation have ascending numbers. Who follows a conversation from a number
+//     gets each later line once, in order, also over a restart of the extension or the kernel.
+//   - Drafts are best effort and replaced by a line with their id.
+//
+// All of it belongs to one person's user; no method reads or writes another one's.
+package chat
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
+)
+
+// Message is what a person, or a program for them, says.
+type Message struct {
+	// ID is chosen by the sender, unique in the conversation: the same ID again is the same
+	// message, over crashes too, and nothing is stored twice.
+	ID           string
+	Conversation string // the sender's name of it, such as work; empty: the main one
+	Text         string
+	Agent        string // empty: the one that the conversation chose, or the default one
+	ReplyTo      string // ID of the line that it answers; empty: none
+	Attachments  []contract.Attachment
+}
+
+// Line is one line of a conversation.
+type Line struct {
+	Seq          int64  // in the conversation, ascending from 1
+	ID           string // of a message: the sender's; else that of what was sent
+	Conversation string
+	Mine         bool // the person wrote it; else the assistant
+	Text         string
+	At           time.Time
+	ReplyTo      string // ID of the line that it answers
+	Draft        string // id of the draft that it replaces
+	Attachments  []contract.Attachment
+	Actions      []contract.Action
+	Notice       bool   // not an answer but a reminder, or a message from elsewhere
+	Session      string // the session that sent it
+	Event        string // id of the event of a message that was accepted, for its trace
+}
+
+// Draft is the text of an answer so far.
+type Draft struct {
+	ID      string
+	ReplyTo string // ID of the line that is answered
+	Text    string // empty: the assistant is working
+	Done    bool   // it ends: a line with its ID follows, or the turn had no text
+}
+
+// Frame is one thing that happens in a conversation; exactly one field is set.
+type Frame struct {
+	Line  *Line
+	Draft *Draft
+}
+
+// Conversation describes one conversation.
+type Conversation struct {
+	Name    string // empty: the main one
+	Title   string // as shown to people
+	Last    Line
+	Unread  int // lines of the assistant after the last one that was read
+	Updated time.Time
+}
+
+// Conversations is the chat of the web channel. All methods are safe for concurrent use;
+// their errors are for people and wrap those of package contract.
+type Conversations interface {
+	// Say accepts a message. When it returns, the kernel has it on disk.
+	Say(ctx context.Context, v door.Visitor, m Message) (Line, error)
+	// Lines returns at most limit lines: those after a number, or, with before > 0, the last
+	// ones before it.
+	Lines(ctx context.Context, v door.Visitor, conversation string, after, before int64, limit int) ([]Line, error)
+	// Follow yields the lines after a number and then what happens, until ctx is done. A
+	// follower that reads too slowly gets an error; it comes back with the last number it saw.
+	Follow(ctx context.Context, v door.Visitor, conversation string, after int64) iter.Seq2[Frame, error]
+	// List returns the conversations, the latest first.
+	List(ctx context.Context, v door.Visitor) ([]Conversation, error)
+	// Read notes that the lines up to a number were read.
+	Read(ctx context.Context, v door.Visitor, conversation string, seq int64) error
+	// Delete deletes a conversation with its lines; not its session.
+	Delete(ctx context.Context, v door.Visitor, conversation string) error
+}

@@ -1,0 +1,78 @@
+package door
+
+import (
+	"context"
+	"slices"
+)
+
+// Scopes of tokens. A token may do what its scopes name, and never more than the person it
+// belongs to. Writing includes reading.
+const (
+	ScopeAll   = "all"   // everything that the person may
+	ScopeRead  = "read"  // reading everything that the person may read
+	ScopeAdmin = "admin" // the owner's side: extensions, configuration, dead letters, backups
+
+	ScopeChannels  = "channels"
+	ScopeEvents    = "events"   // reading events
+	ScopeMemory    = "memory"   // reading and changing memories
+	ScopeMessages  = "messages" // sending messages and reading their answers; the OpenAI-compatible endpoint
+	ScopePeople    = "people"
+	ScopeSchedules = "schedules"
+	ScopeSessions  = "sessions" // sessions and transcripts
+	ScopeTasks     = "tasks"
+	ScopeUsage     = "usage"
+	ScopeMetrics   = "metrics"
+)
+
+// Scopes lists all scopes.
+var Scopes = []string{
+	ScopeAll, ScopeRead, ScopeAdmin, ScopeChannels, ScopeEvents, ScopeMemory, ScopeMessages, ScopeMetrics, ScopePeople,
+	ScopeSchedules, ScopeSessions, ScopeTasks, ScopeUsage,
+}
+
+// Visitor is the person of a request that was let in, and what the request may do.
+type Visitor struct {
+	User     string // user id on the channel; also the address of the person's conversations
+	Account  string // id of the account on the channel: for whom tools are called
+	Person   string // id
+	Name     string // as shown to people
+	Role     string // owner, member, guest
+	Language string // of the request, an IETF tag; empty: English
+	Token    string // name of the token; empty: a page in which the person is logged in
+	Scopes   []string
+	// Login identifies the login of a page; it changes with each one and is no secret.
+	Login string
+}
+
+// Owner reports whether the visitor is the owner.
+func (v Visitor) Owner() bool { return v.Role == "owner" }
+
+// May reports whether the request may use a scope: to change something, or just to read.
+// The scopes admin, events and metrics concern everyone and are the owner's alone.
+func (v Visitor) May(scope string, change bool) bool {
+	switch scope {
+	case ScopeAdmin, ScopeEvents, ScopeMetrics, ScopeChannels, ScopePeople, ScopeUsage:
+		if !v.Owner() {
+			return false
+		}
+	}
+	if v.Role == "guest" && scope != ScopeMessages {
+		return false
+	}
+	return v.Token == "" || slices.Contains(v.Scopes, ScopeAll) || slices.Contains(v.Scopes, scope) ||
+		!change && slices.Contains(v.Scopes, ScopeRead)
+}
+
+type visitorKey struct{}
+
+// With returns a context of a visitor's request.
+func With(ctx context.Context, v Visitor) context.Context {
+	return context.WithValue(ctx, visitorKey{}, v)
+}
+
+// From returns the visitor of a request that Door let in; others have the zero value, which
+// may do nothing.
+func From(ctx context.Context) Visitor {
+	v, _ := ctx.Value(visitorKey{}).(Visitor)
+	return v
+}
