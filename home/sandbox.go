@@ -166,22 +166,11 @@ func (f *files) permitted(m *manifests.Manifest) (all []string) {
 // duplicates.
 func resolveAll(paths []string) (out []string) {
 	for _, p := range paths {
-		if p = resolve(p); p != "" && !slices.Contains(out, p) {
+		if p = manifests.ResolveLinks(p); p != "" && !slices.Contains(out, p) {
 			out = append(out, p)
 		}
 	}
 	return out
-}
-
-// resolve resolves the symbolic links in the existing part of a path.
-func resolve(path string) string {
-	if r, err := filepath.EvalSymlinks(path); err == nil {
-		return r
-	}
-	if dir := filepath.Dir(path); dir != path {
-		return filepath.Join(resolve(dir), filepath.Base(path))
-	}
-	return path
 }
 
 // refuseFor returns a check that refuses manifests that request files of the kernel

@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/mcpfile"
 	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // serversExtension connects the servers of mcp.json.
@@ -157,7 +158,7 @@ func (f *files) serverPolicy(l mcpfile.Launch, fileSize uint64) *sandbox.Policy 
 // private reports whether a path covers files of the kernel, or is one.
 func (f *files) private(path string) bool {
 	for _, own := range resolveAll([]string{f.options.Home.Path(), f.options.Home.RuntimeDir()}) {
-		if path := resolve(path); within(own, path) || within(path, own) {
+		if path := manifests.ResolveLinks(path); within(own, path) || within(path, own) {
 			return true
 		}
 	}
@@ -168,7 +169,7 @@ func (f *files) private(path string) bool {
 // it: of bin/node the directory above bin, which has its library.
 func programDirs(command string) (dirs []string) {
 	path := executable([]string{command}, "/")
-	for _, p := range []string{path, resolve(path)} {
+	for _, p := range []string{path, manifests.ResolveLinks(path)} {
 		dir := filepath.Dir(p)
 		if !filepath.IsAbs(dir) {
 			continue

@@ -19,16 +19,17 @@ type offer struct {
 
 // report records the readiness that an extension reports, and that its tools have changed.
 func (k *Kernel) report(id string, generation int64, r *extensionv1.Readiness) (err error) {
-	k.super.Report(id, generation, r)
-	d := r.GetDescription()
-	k.mu.Lock()
-	if x := k.plan.members[id]; d != nil && x != nil && k.actors[id].Generation == generation {
-		if err = x.Check(d); err == nil {
-			k.described[id] = offer{d, entries(id, d.GetTools()), generation}
+	k.super.Report(id, generation, r) // Changed refreshes
+	if d := r.GetDescription(); d != nil {
+		k.mu.Lock()
+		if x := k.plan.members[id]; x != nil && k.actors[id].Generation == generation {
+			if err = x.Check(d); err == nil {
+				k.described[id] = offer{d, entries(id, d.GetTools()), generation}
+			}
 		}
+		k.mu.Unlock()
+		k.refresh()
 	}
-	k.mu.Unlock()
-	k.refresh()
 	return err
 }
 

@@ -130,20 +130,20 @@ func (m *Manifest) foreignPath(path string) string {
 	if filepath.IsAbs(path) || strings.HasPrefix(path, "~") {
 		return filepath.Clean(path)
 	}
-	dir, full := resolved(m.Dir()), resolved(filepath.Join(m.Dir(), path))
+	dir, full := ResolveLinks(m.Dir()), ResolveLinks(filepath.Join(m.Dir(), path))
 	if rest, err := filepath.Rel(dir, full); err == nil && filepath.IsLocal(rest) {
 		return ""
 	}
 	return full
 }
 
-// resolved resolves the links in the existing part of a path.
-func resolved(path string) string {
+// ResolveLinks resolves the symbolic links in the existing part of a path.
+func ResolveLinks(path string) string {
 	if r, err := filepath.EvalSymlinks(path); err == nil {
 		return r
 	}
 	if dir := filepath.Dir(path); dir != path {
-		return filepath.Join(resolved(dir), filepath.Base(path))
+		return filepath.Join(ResolveLinks(dir), filepath.Base(path))
 	}
 	return path
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/switchboard-run/switchboard/contract/command"
+	"github.com/switchboard-run/switchboard/contract/near"
 	"github.com/switchboard-run/switchboard/contract/topic"
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
@@ -157,7 +158,7 @@ func checkModel(s string) *strictyaml.Fault {
 	}
 	return &strictyaml.Fault{
 		Message:    fmt.Sprintf("%q is neither default, scout nor <provider>/<model>", s),
-		Suggestion: strictyaml.Suggest(s, []string{"default", "scout"}),
+		Suggestion: near.Best(s, []string{"default", "scout"}),
 	}
 }
 
@@ -193,7 +194,7 @@ func checkEffect(s string) *strictyaml.Fault {
 	}
 	return &strictyaml.Fault{
 		Message:    fmt.Sprintf("%q is not a grantable effect; these are: %s", s, strings.Join(permissions, ", ")),
-		Suggestion: strictyaml.Suggest(s, permissions),
+		Suggestion: near.Best(s, permissions),
 	}
 }
 
@@ -263,7 +264,7 @@ func checkPattern(s string) *strictyaml.Fault {
 	}
 	return &strictyaml.Fault{
 		Message:    fmt.Sprintf("%q is not a topic of the kernel, which owns %s.*", s, topic.Owner(s)),
-		Suggestion: strictyaml.Suggest(s, kernel),
+		Suggestion: near.Best(s, kernel),
 	}
 }
 

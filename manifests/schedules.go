@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/near"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
@@ -122,7 +123,7 @@ func (m *Manifest) checkReference(at, value string, path []string) {
 	f := strictyaml.Fault{
 		Message: fmt.Sprintf("%q: neither config nor config_schema has %s", value, strings.Join(path, ".")),
 	}
-	if guess := strictyaml.Suggest(last, known); guess != "" {
+	if guess := near.Best(last, known); guess != "" {
 		f.Suggestion = reference + strings.Join(append(slices.Clone(parent), guess), ".")
 	}
 	m.doc.ReportFault(at, f)

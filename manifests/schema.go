@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract/near"
 	"github.com/switchboard-run/switchboard/contract/schema"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
@@ -45,7 +46,7 @@ func asAny(config map[string]any) any {
 func fault(p schema.Problem) strictyaml.Fault {
 	f := strictyaml.Fault{Message: p.Text}
 	if p.Unknown && len(p.Path) > 0 {
-		f.Suggestion = strictyaml.Suggest(p.Path[len(p.Path)-1], p.Known)
+		f.Suggestion = near.Best(p.Path[len(p.Path)-1], p.Known)
 	}
 	return f
 }

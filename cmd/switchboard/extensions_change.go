@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/near"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/home/install"
-	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
 func newExtensionsUpdate() *cobra.Command {
@@ -155,7 +155,7 @@ func (x *installation) find(id string) (k known, err error) {
 		}
 	}
 	hint := "`switchboard extensions list` lists them"
-	if s := strictyaml.Suggest(id, ids); s != "" {
+	if s := near.Best(id, ids); s != "" {
 		hint = fmt.Sprintf("did you mean %s?", s)
 	}
 	return k, fmt.Errorf("there is no extension %s (%s)", id, hint)

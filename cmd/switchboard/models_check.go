@@ -13,11 +13,11 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/switchboard-run/switchboard/contract/near"
 	"github.com/switchboard-run/switchboard/extensions/anthropic"
 	"github.com/switchboard-run/switchboard/extensions/openai"
 	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 	"github.com/switchboard-run/switchboard/sdk/modelapi"
 )
 
@@ -197,7 +197,7 @@ func nearest(name string, models []modelapi.Model) string {
 		names[i] = m.ID
 	}
 	var like []string
-	if best := strictyaml.Suggest(name, names); best != "" {
+	if best := near.Best(name, names); best != "" {
 		like = append(like, best)
 	}
 	stem, _, _ := strings.Cut(strings.ToLower(name), "-")

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/switchboard-run/switchboard/contract/near"
 )
 
 // Options say what the file refers to.
@@ -448,36 +450,8 @@ func (r *reader) expand(at int, text string) string {
 
 // suggest names the field that was probably meant.
 func suggest(name string, known []string) string {
-	best, distance := "", len(name)/3+2
-	for _, k := range known {
-		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < distance {
-			best, distance = k, d
-		}
+	if best := near.Best(name, known); best != "" {
+		return fmt.Sprintf(": did you mean %q?", best)
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(": did you mean %q?", best)
-}
-
-// edits is the number of letters to change, add or remove.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			above := row[j+1]
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(above+1, row[j]+1, diagonal+cost)
-			diagonal = above
-		}
-	}
-	return row[len(b)]
+	return ""
 }

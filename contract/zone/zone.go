@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 	_ "time/tzdata" // for machines without a zone database
+
+	"github.com/switchboard-run/switchboard/contract/near"
 )
 
 //go:embed zones.txt
@@ -80,7 +82,7 @@ func Similar(name string) []string {
 		lower := strings.ToLower(known)
 		city := lower[strings.LastIndexByte(lower, '/')+1:]
 		wanted := want[strings.LastIndexByte(want, '/')+1:]
-		distance := min(editDistance(want, lower), 1+editDistance(wanted, city))
+		distance := min(near.Distance(want, lower), 1+near.Distance(wanted, city))
 		if limit := max(1, min(len(wanted), len(city))/4); distance <= 1+limit {
 			matches = append(matches, match{known, distance})
 		}
@@ -94,25 +96,4 @@ func Similar(name string) []string {
 		names = append(names, m.name)
 	}
 	return names
-}
-
-// editDistance returns the number of bytes to insert, delete or replace.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

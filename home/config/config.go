@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/near"
 	"github.com/switchboard-run/switchboard/internal/filewatch"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
@@ -319,7 +320,7 @@ func (c *Config) checkRelations() {
 		!slices.Contains(a.Enabled, a.Default) {
 		c.doc.ReportFault("agents.default", strictyaml.Fault{
 			Message:    fmt.Sprintf("%q is not in agents.enabled", a.Default),
-			Suggestion: strictyaml.Suggest(a.Default, a.Enabled),
+			Suggestion: near.Best(a.Default, a.Enabled),
 		})
 	}
 	pairs := map[[2]string]int{}

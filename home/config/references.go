@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract/near"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
@@ -26,7 +27,7 @@ func (c *Config) LinkProblem(link int, key, id, reason string, known []string) P
 }
 
 func unknown(kind, id string, known []string) strictyaml.Fault {
-	return strictyaml.Fault{Message: fmt.Sprintf("there is no %s %q", kind, id), Suggestion: strictyaml.Suggest(id, known)}
+	return strictyaml.Fault{Message: fmt.Sprintf("there is no %s %q", kind, id), Suggestion: near.Best(id, known)}
 }
 
 // coreTools is the owner of the kernel's tools.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/switchboard-run/switchboard/contract/near"
 	"github.com/switchboard-run/switchboard/internal/filewatch"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
@@ -166,7 +167,7 @@ func (x *Entries) choose(name, version, kernel string) (Entry, error) {
 			strings.Join(versions, ", "))
 	}
 	text := "the index has no extension " + name
-	if s := strictyaml.Suggest(name, names); s != "" {
+	if s := near.Best(name, names); s != "" {
 		text += fmt.Sprintf(" (did you mean %s?)", s)
 	} else if names = slices.Compact(slices.Sorted(slices.Values(names))); len(names) > 0 {
 		text += "; it has " + strings.Join(names[:min(len(names), 10)], ", ")

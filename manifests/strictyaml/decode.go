@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/switchboard-run/switchboard/contract/near"
 )
 
 // maxDepth bounds the nesting of values.
@@ -126,7 +128,7 @@ func oneOf(value string, allowed []string) *Fault {
 	}
 	return &Fault{
 		Message:    fmt.Sprintf("%s is not one of %s", quote(value), strings.Join(allowed, ", ")),
-		Suggestion: Suggest(value, allowed),
+		Suggestion: near.Best(value, allowed),
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/switchboard-run/switchboard/contract/near"
 )
 
 type pair struct{ key, value *yaml.Node }
@@ -60,7 +62,7 @@ func (d *decoder) structure(n *yaml.Node, path string, v reflect.Value) {
 		case i < 0 && rest >= 0:
 			others = append(others, p)
 		case i < 0:
-			f := Fault{Message: "unknown field", Suggestion: Suggest(p.key.Value, known)}
+			f := Fault{Message: "unknown field", Suggestion: near.Best(p.key.Value, known)}
 			d.doc.add(p.key.Line, p.key.Column, at, f)
 		default:
 			name := all[i].name
@@ -119,7 +121,7 @@ func (d *decoder) mapping(entries []pair, path string, v reflect.Value, r rules,
 			if !isNull(p.value) {
 				f := Fault{
 					Message:    fmt.Sprintf("expected %s, found %s", wanted(t.Elem()), describe(p.value)),
-					Suggestion: Suggest(p.key.Value, known),
+					Suggestion: near.Best(p.key.Value, known),
 				}
 				d.doc.add(p.key.Line, p.key.Column, at, f)
 				continue

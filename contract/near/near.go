@@ -1,16 +1,17 @@
-package strictyaml
+// Package near finds the known name that a misspelled one was probably meant to be.
+package near
 
 import "strings"
 
-// Suggest returns the known name that was probably meant, "" if none is near.
-func Suggest(got string, known []string) string {
+// Best returns the known name that was probably meant, "" if none is near.
+func Best(got string, known []string) string {
 	g := normal(got)
 	if g == "" || len(g) > 64 {
 		return ""
 	}
 	best, bestDistance := "", 1+max(1, min(3, len(g)/3))
 	for _, k := range known {
-		if d := distance(g, normal(k)); d < bestDistance {
+		if d := Distance(g, normal(k)); d < bestDistance {
 			best, bestDistance = k, d
 		}
 	}
@@ -27,9 +28,9 @@ func Suggest(got string, known []string) string {
 
 func normal(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
 
-// distance is the number of insertions, deletions, replacements and swaps of
+// Distance is the number of insertions, deletions, replacements and swaps of
 // neighbors that turn a into b.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	rows := make([][]int, len(x)+1)
 	for i := range rows {
