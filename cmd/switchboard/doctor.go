@@ -177,6 +177,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 	}
 	d.openStore(status.Status)
 	d.running(status.Status, seen)
+	d.servers(ctx, k, status.Extensions)
 	d.askModels(ctx, h, seen, named(seen, status.Models), true)
 	d.askTranscribers(ctx, h, seen, true)
 	d.deadLetters(ctx, k, status.Status)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/extensions/mcp"
 	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
@@ -41,6 +42,13 @@ func newExtensionsList() *cobra.Command {
 			return err
 		}
 		admin.NoteBusy(all, s.Waiting, time.Now())
+		servers, err := readServers(c.Context(), k, all)
+		if err != nil && c.Context().Err() == nil {
+			fmt.Fprintln(c.ErrOrStderr(), message(err))
+		}
+		for _, x := range servers {
+			all = append(all, serverRow(x))
+		}
 		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL |"+
 			" SANDBOX VERSION NAME SINCE KIND RESTARTS",
 			"There are no extensions.",
@@ -68,14 +76,14 @@ func sandboxCell(x *adminv1.Extension) cell {
 
 func newExtensionsRestart() *cobra.Command {
 	c := &cobra.Command{
-		Use: "restart ID", Short: "Restart an extension, also one that failed", Args: cobra.ExactArgs(1),
+		Use: "restart ID", Short: "Restart an extension or an MCP server, also one that failed", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: first(extensionIDs),
 		Long: "Stops an extension gracefully, if it runs, and starts it again. This resets its earlier failures.\n" +
 			"Unfinished deliveries are repeated; nothing is lost. Built-in extensions that share a process restart\n" +
-			"together; the output lists them.",
+			"together; the output lists them. An MCP server (mcp/NAME) starts again when it is needed.",
 	}
 	asJSON := jsonFlag(c)
-	c.RunE = withKernel("restart", byName(extensionIDs, 1, func(c *cobra.Command, k *admin.Client, args []string) error {
+	restart := byName(extensionIDs, 1, func(c *cobra.Command, k *admin.Client, args []string) error {
 		x, restarted, err := admin.Restart(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard extensions list")
@@ -97,7 +105,14 @@ func newExtensionsRestart() *cobra.Command {
 			p.faint(x.Detail)
 		}
 		return nil
-	}))
+	})
+	c.RunE = withKernel("restart", func(c *cobra.Command, k *admin.Client, args []string) error {
+		if server, ok := serverOf(args[0]); ok {
+			words := map[string]any{"words": []string{"restart", server}}
+			return hinted(runTool(c, k, mcp.ID+"/servers", words, *asJSON), "switchboard extensions servers")
+		}
+		return restart(c, k, args)
+	})
 	return c
 }
 

@@ -1,11 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/mcpfile"
+	"github.com/switchboard-run/switchboard/extensions/mcp"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
@@ -17,23 +23,65 @@ func decideServer(c *cobra.Command, k *admin.Client, verb, server string, asJSON
 	return hinted(runTool(c, k, "mcp/"+verb, map[string]any{"server": server}, asJSON), "switchboard extensions servers")
 }
 
-// mcpServer is what the extension says of one server.
-type mcpServer struct {
-	ID          string   `json:"id"`
-	Name        string   `json:"name"`
-	Transport   string   `json:"transport"`
-	Command     string   `json:"command,omitempty"`
-	URL         string   `json:"url,omitempty"`
-	Consent     string   `json:"consent"`
-	By          string   `json:"by,omitempty"`
-	State       string   `json:"state"`
-	Error       string   `json:"error,omitempty"`
-	Version     string   `json:"protocol,omitempty"`
-	Title       string   `json:"title,omitempty"`
-	Tools       []string `json:"tools"`
-	Prompts     []string `json:"prompts,omitempty"`
-	Problems    []string `json:"problems,omitempty"`
-	Permissions []string `json:"permissions,omitempty"`
+// readServers returns the MCP servers; none if the extension that connects them does not
+// run.
+func readServers(
+	ctx context.Context, k *admin.Client, extensions []*adminv1.Extension,
+) ([]*mcpfile.Status, error) {
+	if !slices.ContainsFunc(extensions, func(x *adminv1.Extension) bool {
+		return x.Id == mcp.ID && x.State == "active"
+	}) {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
+	defer cancel()
+	all, err := callTool[[]*mcpfile.Status](ctx, k, "mcp/status", map[string]any{})
+	if err != nil {
+		return nil, fmt.Errorf("list the MCP servers: %w", err)
+	}
+	return all, nil
+}
+
+// serversTimeout bounds how long a listing waits for the extension.
+const serversTimeout = 5 * time.Second
+
+// serverRow is an MCP server as a row among the extensions.
+func serverRow(s *mcpfile.Status) *adminv1.Extension {
+	x := &adminv1.Extension{
+		Id: mcp.ID + "/" + s.ID, Name: s.Name, Kinds: []string{"MCP server"}, LastError: s.Error,
+		State: strings.ReplaceAll(s.State, " ", "_"),
+	}
+	switch {
+	case s.Consent == mcpfile.Waiting:
+		x.State, x.Detail = stateNotAllowed, fmt.Sprintf("allow it: `switchboard extensions allow %s`", x.Id)
+	case s.Consent == mcpfile.Refused:
+		x.State, x.Detail = stateNotAllowed, "you refused it"
+	case s.Broken:
+		x.Detail = s.Error
+	}
+	return x
+}
+
+// brokenServers are the rows of the servers that do not start.
+func brokenServers(all []*mcpfile.Status) (rows []*adminv1.Extension) {
+	for _, s := range all {
+		if s.Broken && s.Consent == mcpfile.Allowed {
+			rows = append(rows, serverRow(s))
+		}
+	}
+	return rows
+}
+
+// servers reports the MCP servers that do not start.
+func (d *diagnosis) servers(ctx context.Context, k *admin.Client, extensions []*adminv1.Extension) {
+	all, err := readServers(ctx, k, extensions)
+	if err != nil {
+		d.add("Extensions", levelWarning, "`switchboard logs mcp` may say why", "%s", message(err))
+	}
+	for _, x := range brokenServers(all) {
+		d.add("Extensions", levelError, fmt.Sprintf("`switchboard logs mcp` may say more; "+
+			"`switchboard extensions restart %s` starts it again", x.Id), "the MCP server %s doesn't start: %s", x.Name, x.Detail)
+	}
 }
 
 func newExtensionsServers() *cobra.Command {
@@ -44,12 +92,12 @@ func newExtensionsServers() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = withKernel("list the MCP servers", func(c *cobra.Command, k *admin.Client, _ []string) error {
-		all, err := callTool[[]*mcpServer](c.Context(), k, "mcp/status", map[string]any{})
+		all, err := callTool[[]*mcpfile.Status](c.Context(), k, "mcp/status", map[string]any{})
 		if err != nil {
 			return err
 		}
 		return list(c, *asJSON, all, "ID CONSENT STATE TOOLS PROMPTS DETAIL | PROMPTS", "There are no MCP servers.",
-			func(_ *printer, s *mcpServer) []cell {
+			func(_ *printer, s *mcpfile.Status) []cell {
 				detail := append([]string{}, s.Problems...)
 				if s.Error != "" {
 					detail = append([]string{s.Error}, detail...)

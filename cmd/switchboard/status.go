@@ -24,6 +24,11 @@ func newStatusCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		servers, err := readServers(c.Context(), k, r.Extensions)
+		if err != nil {
+			r.Problems = append(r.Problems, message(err))
+		}
+		r.Extensions = append(r.Extensions, brokenServers(servers)...)
 		r.heartbeat, err = askHeartbeat(c.Context(), k, r.Extensions)
 		switch {
 		case c.Context().Err() != nil:
@@ -159,7 +164,8 @@ func brief(detail string) string {
 // detailOf returns the detail of an extension for a table, with a hint if it failed.
 func detailOf(x *adminv1.Extension) string {
 	if x.State == "failed" {
-		return fmt.Sprintf("%s; see `switchboard logs %s`", brief(x.Detail), x.Id)
+		extension, _, _ := strings.Cut(x.Id, "/") // of an MCP server
+		return fmt.Sprintf("%s; see `switchboard logs %s`", brief(x.Detail), extension)
 	}
 	return brief(x.Detail)
 }

@@ -12,12 +12,6 @@ import (
 	"sync"
 )
 
-// Decisions of the owner about a server.
-const (
-	allowed = "allowed"
-	refused = "refused"
-)
-
 // record is what is known of one server.
 type record struct {
 	// Hash is that of the entry in mcp.json that the Decision is about.

@@ -48,30 +48,11 @@ func (e *extension) ownTools() []sdk.Tool {
 	}
 }
 
-// status is one server for the owner.
-type status struct {
-	ID          string   `json:"id"`
-	Name        string   `json:"name"`
-	Transport   string   `json:"transport"`
-	Command     string   `json:"command,omitempty"`
-	URL         string   `json:"url,omitempty"`
-	Consent     string   `json:"consent"` // allowed, refused, waiting
-	By          string   `json:"by,omitempty"`
-	State       string   `json:"state"`
-	Error       string   `json:"error,omitempty"`
-	Version     string   `json:"protocol,omitempty"`
-	Title       string   `json:"title,omitempty"`
-	Tools       []string `json:"tools"`
-	Prompts     []string `json:"prompts,omitempty"`
-	Problems    []string `json:"problems,omitempty"`
-	Permissions []string `json:"permissions,omitempty"`
-}
-
-func (e *extension) statuses() (all []status) {
+func (e *extension) statuses() (all []mcpfile.Status) {
 	taken := map[string]string{}
 	for _, s := range e.all() {
 		r := e.book.get(s.ID)
-		x := status{
+		x := mcpfile.Status{
 			ID: s.ID, Name: s.Name, Transport: s.Transport, URL: s.URL, Consent: s.state(), By: r.By,
 			Version: r.Version, Title: r.Title, Tools: []string{}, Problems: s.problems(),
 		}
@@ -82,9 +63,9 @@ func (e *extension) statuses() (all []status) {
 			x.Command = strings.Join(append([]string{s.Command}, s.Args...), " ")
 		}
 		if x.Consent == "" {
-			x.Consent = "waiting"
+			x.Consent = mcpfile.Waiting
 		}
-		x.State, x.Error = s.status()
+		x.State, x.Error, x.Broken = s.status()
 		for _, o := range s.offers(taken) {
 			x.Tools = append(x.Tools, ID+"/"+o.Name)
 		}
@@ -135,7 +116,7 @@ func (e *extension) list() string {
 	var lines []string
 	for _, x := range e.statuses() {
 		line := fmt.Sprintf("%s: %s, %s", x.Name, x.Consent, x.State)
-		if x.Consent == allowed {
+		if x.Consent == mcpfile.Allowed {
 			line += fmt.Sprintf(", %d tools", len(x.Tools))
 		}
 		if len(x.Prompts) > 0 {

@@ -32,7 +32,7 @@ const (
 func (e *extension) decide(ctx context.Context, s *server) error {
 	r := e.book.get(s.ID)
 	switch state := s.state(); {
-	case state == refused:
+	case state == mcpfile.Refused:
 		return nil
 	case state == "":
 		return e.ask(ctx, s, "server "+s.hash, s.question())
@@ -223,9 +223,9 @@ func (e *extension) handle(_ context.Context, ev sdk.Event) (sdk.Effects, error)
 // setDecision stores the owner's decision about a server.
 func (e *extension) setDecision(s *server, allow bool, by string) error {
 	err := e.book.change(s.ID, func(r *record) {
-		r.Hash, r.By, r.Asked, r.Decision = s.hash, by, "", refused
+		r.Hash, r.By, r.Asked, r.Decision = s.hash, by, "", mcpfile.Refused
 		if allow {
-			r.Decision = allowed
+			r.Decision = mcpfile.Allowed
 		}
 	})
 	if err != nil {

@@ -110,7 +110,7 @@ func TestAnUnusedServerIsStopped(t *testing.T) {
 		}
 		time.Sleep(11 * time.Minute)
 		synctest.Wait()
-		if state, _ := e.servers["a"].status(); state != "idle" {
+		if state, _, _ := e.servers["a"].status(); state != mcpfile.StateIdle {
 			t.Errorf("after the idle time it is %s", state)
 		}
 		echo()
@@ -161,11 +161,11 @@ func TestDecisionsSurvive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.change("a", func(r *record) { r.Hash, r.Decision = "h", refused }); err != nil {
+	if err := c.change("a", func(r *record) { r.Hash, r.Decision = "h", mcpfile.Refused }); err != nil {
 		t.Fatal(err)
 	}
 	again, err := openCatalogue(dir)
-	if err != nil || again.get("a").Decision != refused {
+	if err != nil || again.get("a").Decision != mcpfile.Refused {
 		t.Errorf("%+v, %v", again, err)
 	}
 	info, err := os.Stat(filepath.Join(dir, catalogueFile))

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/switchboard-run/switchboard/contract/mcpfile"
 	"github.com/switchboard-run/switchboard/contract/schema"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -106,7 +107,7 @@ func inspect(t toolInfo) string {
 // taken, which it adds.
 func (s *server) offers(taken map[string]string) (all []offered) {
 	r := s.e.book.get(s.ID)
-	if s.state() != allowed || r.Listed != s.hash {
+	if s.state() != mcpfile.Allowed || r.Listed != s.hash {
 		return nil
 	}
 	for _, t := range r.Tools {

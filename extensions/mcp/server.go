@@ -50,6 +50,8 @@ type server struct {
 	lastErr  error
 	failed   bool // too often: only a person starts it again
 	closed   bool
+	// unstarted: the last start failed
+	unstarted bool
 }
 
 func newServer(e *extension, l mcpfile.Launch) *server {
@@ -66,7 +68,7 @@ type session struct {
 // state returns what the owner decided; empty: nothing yet.
 func (s *server) state() string {
 	if slices.ContainsFunc(s.e.setup.Allow, func(name string) bool { return mcpfile.ID(name) == s.ID }) {
-		return allowed
+		return mcpfile.Allowed
 	}
 	if r := s.e.book.get(s.ID); r.Hash == s.hash {
 		return r.Decision
@@ -79,9 +81,9 @@ func (s *server) readOnly(tool string) bool { return slices.Contains(s.ReadOnly,
 // errNotAllowed is why a server does not start.
 func (s *server) refusal() error {
 	switch s.state() {
-	case allowed:
+	case mcpfile.Allowed:
 		return nil
-	case refused:
+	case mcpfile.Refused:
 		return fmt.Errorf("the owner refused the MCP server %s", s.Name)
 	}
 	return fmt.Errorf("the MCP server %s waits for the owner's consent: they were asked, "+
@@ -182,11 +184,12 @@ func (s *server) begin(wait time.Duration, ended chan struct{}) {
 	s.starting = nil
 	switch {
 	case err != nil:
+		s.unstarted = true
 		s.fail(err)
 	case s.closed:
 		go x.end("Switchboard is stopping")
 	default:
-		s.session, s.lastErr = x, nil
+		s.session, s.lastErr, s.unstarted = x, nil, false
 		go s.watch(x)
 	}
 }
@@ -352,15 +355,15 @@ func (s *server) close(ctx context.Context, reason string) {
 func (s *server) restart() {
 	s.mu.Lock()
 	x := s.session
-	s.session, s.failures, s.failed, s.retryAt, s.lastErr = nil, nil, false, time.Time{}, nil
+	s.session, s.failures, s.failed, s.retryAt, s.lastErr, s.unstarted = nil, nil, false, time.Time{}, nil, false
 	s.mu.Unlock()
 	if x != nil {
 		x.end("it was restarted")
 	}
 }
 
-// status is the state of the server's process in a word, with the reason of a failure.
-func (s *server) status() (state, why string) {
+// status is the state of the server, with the reason of its last failure.
+func (s *server) status() (state, why string, broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lastErr != nil {
@@ -368,13 +371,13 @@ func (s *server) status() (state, why string) {
 	}
 	switch {
 	case s.session != nil:
-		return "running", ""
+		return mcpfile.StateRunning, "", false
 	case s.failed:
-		return "failed", why
+		return mcpfile.StateFailed, why, true
 	case s.starting != nil:
-		return "starting", why
+		return mcpfile.StateStarting, why, s.unstarted
 	case time.Until(s.retryAt) > 0:
-		return "backing off", why
+		return mcpfile.StateBackingOff, why, s.unstarted
 	}
-	return "idle", why
+	return mcpfile.StateIdle, why, s.unstarted
 }

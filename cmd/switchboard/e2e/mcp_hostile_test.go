@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -203,6 +204,24 @@ func TestMCPToolsThatCannotBeOfferedAreNamed(t *testing.T) {
 	w.eventually("the failure", func() bool { return w.mcpStatus("dead").State == "failed" })
 	contains(t, "the failure", w.mcpStatus("dead").Error, "cannot find the moon")
 	contains(t, "the failure in the chat", p.ask("/mcp"), "cannot find the moon")
+	for _, command := range []string{"extensions list", "status", "doctor"} {
+		out, _, _ := w.cli(strings.Fields(command)...)
+		contains(t, "switchboard "+command, out, "cannot find the moon")
+	}
+	var rows []struct{ ID, State, Detail string }
+	out, _, _ := w.cli("extensions", "list", "--json")
+	if err := json.Unmarshal([]byte(out), &rows); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]string{}
+	for _, r := range rows {
+		states[r.ID] = r.State
+	}
+	if states["mcp/dead"] != "failed" || states["mcp/fake"] == "" || states["mcp/fake"] == "failed" {
+		t.Errorf("the states of the servers are %q and %q", states["mcp/dead"], states["mcp/fake"])
+	}
+	out, _, _ = w.cli("extensions", "restart", "mcp/dead")
+	contains(t, "a restart", out, "dead starts again when it is needed")
 
 	// What a tool says of itself is found by a search, and in no other place.
 	w.model.Queue(openaitest.CallTool("find_tools", map[string]string{"query": "echo"}), openaitest.Say("Found."))
