@@ -105,7 +105,11 @@ func policy(m *member, dirs directories, o Options, s *supervisor.Spec) *sandbox
 		}
 	}
 	for _, f := range m.manifest.Permissions.Files {
-		path := pathOf(f.Path, m.manifest, o)
+		configured, _ := m.manifest.Configured(f.Path, m.config).(string)
+		if configured == "" {
+			continue
+		}
+		path := pathOf(configured, m.manifest, o)
 		if f.Write {
 			p.Write = append(p.Write, path)
 		} else {
@@ -119,10 +123,10 @@ func policy(m *member, dirs directories, o Options, s *supervisor.Spec) *sandbox
 
 // network returns the extension's use of the network; nil: none.
 func network(m *member, o Options) *sandbox.Network {
-	if len(m.manifest.Permissions.Network) == 0 && len(m.manifest.Permissions.Listen) == 0 {
+	n := &sandbox.Network{Listen: m.manifest.Ports(m.config)}
+	if len(m.manifest.Permissions.Network) == 0 && len(n.Listen) == 0 {
 		return nil
 	}
-	n := &sandbox.Network{}
 	n.Connect, n.Any = m.manifest.Destinations(m.config, m.env)
 	if len(m.manifest.Permissions.Network) > 0 {
 		n.Connect = append(n.Connect, portDNS)
@@ -131,9 +135,6 @@ func network(m *member, o Options) *sandbox.Network {
 				n.Connect = append(n.Connect, manifests.PortOf(proxy))
 			}
 		}
-	}
-	for _, port := range m.manifest.Permissions.Listen {
-		n.Listen = append(n.Listen, uint16(port))
 	}
 	return n
 }

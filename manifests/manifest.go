@@ -126,6 +126,7 @@ type Permissions struct {
 	Effects   []string       `yaml:"effects" check:"effect" unique:"-"`
 	Network   []string       `yaml:"network" check:"host" unique:"-"`       // see Destinations
 	Listen    []int          `yaml:"listen" min:"1" max:"65535" unique:"-"` // TCP ports
+	ListenOn  string         `yaml:"listen_on" check:"text"`                // an address, see Ports; built-ins only
 	Files     []File         `yaml:"files" unique:"path"`                   // besides its own
 	Tools     []string       `yaml:"tools" check:"tool_pattern" unique:"-"` // to call for itself, outside of turns
 	Models    []string       `yaml:"models" check:"model" unique:"-"`       // to call outside of turns
@@ -136,7 +137,8 @@ type Permissions struct {
 }
 
 // File is a file or directory tree that the extension may use besides its own. The manifest
-// may give just its path: absolute, in the user's home (~/) or relative to the manifest.
+// may give just its path: absolute, in the user's home (~/) or relative to the manifest;
+// of a built-in also $config.<key>.
 type File struct {
 	Path  string `yaml:"path,required,short" check:"path"`
 	Write bool   `yaml:"write"` // also change, create and delete

@@ -47,6 +47,30 @@ func (m *Manifest) Destinations(config map[string]any, env func(string) (string,
 	return ports, false
 }
 
+// Ports returns the ports that the extension may listen on, with the reference of
+// permissions.listen_on resolved. Port 0 is one that the system chooses.
+func (m *Manifest) Ports(config map[string]any) (ports []uint16) {
+	for _, port := range m.Permissions.Listen {
+		ports = append(ports, uint16(port))
+	}
+	address, _ := m.Configured(m.Permissions.ListenOn, config).(string)
+	if _, port, err := net.SplitHostPort(address); err == nil {
+		if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+			ports = append(ports, uint16(n))
+		}
+	}
+	return ports
+}
+
+// Configured returns a value, or what it refers to in the config if it is $config.<key>;
+// nil: there is nothing.
+func (m *Manifest) Configured(value string, config map[string]any) any {
+	if path, ok := parseReference(value); ok {
+		return lookup(config, path)
+	}
+	return value
+}
+
 // portOf returns the port of an address, or of a number in the configuration.
 func portOf(value any) uint16 {
 	switch value := value.(type) {

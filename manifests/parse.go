@@ -128,6 +128,7 @@ func (m *Manifest) checkProvides() {
 	}
 	for path, set := range map[string]bool{
 		"provides.channel.local": p.Channel != nil && p.Channel.Local, "provides.topology": p.Topology,
+		"permissions.listen_on": m.Permissions.ListenOn != "",
 	} {
 		if set && !m.trusted {
 			m.doc.Report(path, "is for built-in extensions only")

@@ -30,6 +30,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/usage"
 	"github.com/switchboard-run/switchboard/extensions/web"
 	"github.com/switchboard-run/switchboard/extensions/web/page"
+	"github.com/switchboard-run/switchboard/extensions/webchannel"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/document"
 )
@@ -91,6 +92,7 @@ var builtins = map[string]func(id string) sdk.Extension{
 	"usage":            func(string) sdk.Extension { return usage.New() },
 	"slack_channel":    func(string) sdk.Extension { return slackchannel.New() },
 	"telegram_channel": func(string) sdk.Extension { return telegramchannel.New() },
+	"web_channel":      func(string) sdk.Extension { return webchannel.New() },
 	"web":              func(string) sdk.Extension { return web.New(version, pageReader) },
 }
 

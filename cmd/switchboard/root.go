@@ -52,11 +52,11 @@ func newRootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("main", newSetupCommand(), newRunCommand(), newChatCommand(), newStatusCommand(), newDoctorCommand())
+	add("main", newSetupCommand(), newRunCommand(), newChatCommand(), newWebCommand(), newStatusCommand(), newDoctorCommand())
 	add("manage", newChannelsCommand(), newPairingCommand(), newPeopleCommand(), newGroupsCommand(), newApprovalsCommand(),
 		newAgentsCommand(), newModelsCommand(),
 		newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(),
-		newMemoryCommand(), newMCPCommand(),
+		newMemoryCommand(), newMCPCommand(), newTokensCommand(),
 		newConfigCommand(), newServiceCommand(), newBackupCommand())
 	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand(), newUsageCommand())
 	root.AddCommand(&cobra.Command{

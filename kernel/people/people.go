@@ -242,8 +242,11 @@ func At(r journal.Reader, channel, address string) (*Person, error) {
 	return all[i].Of(r)
 }
 
-// Known returns the person of an id: a stored one, or that of an account.
+// Known returns the person of an id: a stored one, that of an account, or the owner.
 func Known(r journal.Reader, id string) (*Person, error) {
+	if id == Owner {
+		return owner(r)
+	}
 	if p, err := load[Person](r, personKey(id)); p != nil || err != nil {
 		return p, err
 	}

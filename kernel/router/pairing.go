@@ -202,12 +202,10 @@ func (r *MessageRouter) Approve(tx *bus.Tx, code, role string) (*people.Account,
 // person's other accounts, so it doesn't become where the person is reached.
 func (r *MessageRouter) Admit(tx *bus.Tx, a people.Account, person string) (*people.Account, error) {
 	to, err := people.Known(tx, person)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case to == nil:
-		return nil, fmt.Errorf("%w: there is no person %q", contract.ErrNotFound, person)
-	case r.directory.Current().Channel(a.Channel) == nil:
+	}
+	if r.directory.Current().Channel(a.Channel) == nil {
 		return nil, fmt.Errorf("%w: there is no channel %q", contract.ErrNotFound, a.Channel)
 	}
 	known, of, err := r.people.Find(tx, a.Channel, a.UserID)

@@ -56,7 +56,7 @@ func (v Visitor) May(scope string, change bool) bool {
 			return false
 		}
 	}
-	if v.Role == "guest" && scope != ScopeMessages {
+	if v.Person == "" || v.Role == "guest" && scope != ScopeMessages {
 		return false
 	}
 	return v.Token == "" || slices.Contains(v.Scopes, ScopeAll) || slices.Contains(v.Scopes, scope) ||

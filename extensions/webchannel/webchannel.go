@@ -1,0 +1,122 @@
+// Package webchannel is the page in the browser and the API for programs: a channel with its
+// own log of conversations, and a client of the kernel's admin service. It listens on
+// loopback unless it is told otherwise.
+//
+// The package opens the listener and puts the parts together:
+//
+//   - door decides who may come in, and as whom
+//   - chat keeps conversations; it is the channel
+//
+// # Promises
+//
+// Everything that the page changes goes through the admin service and the channel, like the
+// command line's changes. When the process dies, browsers connect again and miss nothing.
+// Without an entry for it in config.yaml it isn't started and costs nothing.
+package webchannel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
+	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/admin"
+)
+
+// ID is the extension's id, and that of its channel.
+const ID = "web_channel"
+
+const (
+	maxConnections = 2048
+	headerTimeout  = 5 * time.Second
+	idleTimeout    = 60 * time.Second
+	maxHeader      = 32 << 10 // bytes
+)
+
+// public are the paths whose requests prove themselves, or whose answers are no secret.
+var public = []string{"/healthz", "/readyz"}
+
+// New returns the extension.
+func New() sdk.Extension {
+	s := &site{}
+	return sdk.Extension{ID: ID, Start: s.start, Stop: s.stop, Tools: s.tools()}
+}
+
+// site is the extension from its start to its stop.
+type site struct {
+	door    *door.Door
+	address string // URL, as people reach the page
+	server  *http.Server
+	serving sync.WaitGroup
+	log     hclog.Logger
+}
+
+func (s *site) start(ctx context.Context, k *sdk.Kernel) error {
+	var c Config
+	if err := k.Config(&c); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	s.log = k.Log()
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w: end the other program, or set extensions.%s.config.listen to another address",
+			c.Listen, err, ID)
+	}
+	conn := k.Services().Conn
+	s.address = c.address(listener.Addr())
+	s.door = door.New(door.Options{
+		Store: k, Read: admin.Reader(conn), Manage: admin.Manager(conn), Channel: ID, Hosts: c.hosts(listener.Addr()),
+		Secure: c.secure(), Proxy: c.Proxy, Now: time.Now, Log: s.log,
+	})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", healthy)
+	mux.HandleFunc("GET /readyz", healthy)
+	s.server = &http.Server{
+		Handler: s.door.Handler(mux, public...), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog: s.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+	}
+	if c.TLS != nil {
+		s.server.TLSConfig = certificates(*c.TLS)
+	}
+	limited := netutil.LimitListener(listener, maxConnections)
+	s.serving.Go(func() {
+		serve := s.server.Serve
+		if c.TLS != nil {
+			serve = func(l net.Listener) error { return s.server.ServeTLS(l, "", "") }
+		}
+		if err := serve(limited); !errors.Is(err, http.ErrServerClosed) {
+			k.SetReadiness(sdk.Offline, "the listener ended: "+err.Error())
+		}
+	})
+	return nil
+}
+
+func (s *site) stop(ctx context.Context) error {
+	if s.server == nil {
+		return nil
+	}
+	err := s.server.Shutdown(ctx)
+	if err != nil {
+		err = s.server.Close()
+	}
+	s.serving.Wait()
+	return err
+}
+
+func healthy(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok\n"))
+}
