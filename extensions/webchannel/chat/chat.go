@@ -3,8 +3,10 @@
 //
 // # Promises
 //
-//   - A line of a person is stored in the commit that accepts the message, and a line of the
-//     assistant in the commit that acknowledges it: kill any process, and each is there once.
+//   - A line of a person is stored in the commit that accepts the message. A line of the
+//     assistant is stored, under the id of its message, before that is acknowledged, and a
+//     repetition of the message finds it: kill any process, and each line is there once.
+//   - A follower is shown nothing as a line that is not on disk.
 //   - Lines of a conversation have ascending numbers. Who follows a conversation from a number
 //     gets each later line once, in order, also over a restart of the extension or the kernel.
 //   - Drafts are best effort and replaced by a line with their id.
@@ -35,19 +37,21 @@ type Message struct {
 
 // Line is one line of a conversation.
 type Line struct {
-	Seq          int64  // in the conversation, ascending from 1
-	ID           string // of a message: the sender's; else that of what was sent
-	Conversation string
-	Mine         bool // the person wrote it; else the assistant
-	Text         string
-	At           time.Time
-	ReplyTo      string // ID of the line that it answers
-	Draft        string // id of the draft that it replaces
-	Attachments  []contract.Attachment
-	Actions      []contract.Action
-	Notice       bool   // not an answer but a reminder, or a message from elsewhere
-	Session      string // the session that sent it
-	Event        string // id of the event of a message that was accepted, for its trace
+	Seq          int64                 `json:"seq"`                // in the conversation, ascending from 1
+	ID           string                `json:"id"`                 // the sender's of a message, or that of what was sent
+	Conversation string                `json:"-"`                  // see Message
+	Mine         bool                  `json:"mine,omitempty"`     // the person wrote it; else the assistant
+	Text         string                `json:"text,omitempty"`     // Markdown
+	At           time.Time             `json:"at"`                 // when it was stored
+	ReplyTo      string                `json:"reply_to,omitempty"` // ID of the line that it answers
+	Draft        string                `json:"draft,omitempty"`    // id of the draft that it replaces
+	Attachments  []contract.Attachment `json:"attachments,omitempty"`
+	Actions      []contract.Action     `json:"actions,omitempty"`
+	Notice       bool                  `json:"notice,omitempty"`  // a reminder, or a message from elsewhere
+	Session      string                `json:"session,omitempty"` // the session that sent it
+	// Event is the id of the event of the message, for its trace; empty: unknown, and
+	// the ID finds it.
+	Event string `json:"event,omitempty"`
 }
 
 // Draft is the text of an answer so far.
@@ -68,8 +72,8 @@ type Frame struct {
 type Conversation struct {
 	Name    string // empty: the main one
 	Title   string // as shown to people
-	Last    Line
-	Unread  int // lines of the assistant after the last one that was read
+	Last    Line   // the beginning of its text
+	Unread  int    // lines of the assistant after the last one that was read
 	Updated time.Time
 }
 
@@ -81,8 +85,9 @@ type Conversations interface {
 	// Lines returns at most limit lines: those after a number, or, with before > 0, the last
 	// ones before it.
 	Lines(ctx context.Context, v door.Visitor, conversation string, after, before int64, limit int) ([]Line, error)
-	// Follow yields the lines after a number and then what happens, until ctx is done. A
-	// follower that reads too slowly gets an error; it comes back with the last number it saw.
+	// Follow yields the lines after a number and then what happens, until ctx is done or the
+	// extension ends. A follower that reads slowly misses drafts, and no lines. It comes back
+	// with the last number it saw.
 	Follow(ctx context.Context, v door.Visitor, conversation string, after int64) iter.Seq2[Frame, error]
 	// List returns the conversations, the latest first.
 	List(ctx context.Context, v door.Visitor) ([]Conversation, error)
