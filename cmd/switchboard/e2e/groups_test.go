@@ -212,6 +212,7 @@ func (w *world) becomes(user int64, role string) {
 // keepsPrivate tries every tool and command in a group or, with a role, in private.
 func (c *club) keepsPrivate(role string) {
 	t := c.t
+	terminal := c.attach() // reads what a job sends there: unread, it would stay pending
 	session := ""
 	for _, s := range list[[]*adminv1.Session](c.world, "sessions", "list") {
 		if strings.HasPrefix(s.Key, "chan:telegram_channel:1001") {
@@ -312,6 +313,13 @@ func (c *club) keepsPrivate(role string) {
 				return strings.HasPrefix(heard(r), "[task from scheduler]") && strings.Contains(heard(r), word) && len(r.Results()) > 0
 			})
 		})
+	}
+	if role != "guest" {
+		terminal.hearsLike("Result: ")
+	}
+	c.settled()
+	if got := strings.Join(terminal.texts(), "\n"); strings.Contains(got, secret) {
+		t.Errorf("the terminal shows %q", got)
 	}
 	c.noSecret(since)
 	if all := list[[]struct{ ID string }](c.world, "schedules", "list"); role == "guest" && len(all) > 2 {
