@@ -74,7 +74,7 @@ func newHome(binary, channel, config string) (*home, error) {
 		return nil, err
 	}
 	h := &home{dir: dir, binary: binary, channel: channel, model: newScript(), patience: patience}
-	if h.platform, err = platforms[channel](h.sent); err != nil {
+	if h.platform, err = platforms[channel](h, h.sent); err != nil {
 		return nil, err
 	}
 	if h.openai, err = openaitest.Start(); err != nil {

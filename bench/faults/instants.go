@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	crowdSize = 100 // messages, each in a chat of its own
+	crowdSize = 100 // messages at most, each in a chat of its own
 	perBatch  = 5   // kills while they are worked on
 	perVictim = 3   // of one extension: an event is dead after it has crashed its handler five times
 )
@@ -125,7 +125,7 @@ type batch struct {
 func (b *batch) run() (by map[string]counts, problems []string, err error) {
 	b.killed = map[string]int{}
 	var messages []message
-	for i := range crowdSize {
+	for i := range most(b.channel, crowdSize) {
 		m := message{token: tokenOf(b.name, i), chat: chatOf(i), reminder: true}
 		b.model.want(m.token, job{delay: delayOf(i), reply: replyOf(i)})
 		messages = append(messages, m)

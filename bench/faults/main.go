@@ -65,7 +65,7 @@ func main() {
 	flag.DurationVar(&r.every, "every", 10*time.Second, "how often the soak kills")
 	flag.Float64Var(&r.rate, "rate", 0, "messages per second of the soak; 0: half of the measured maximum")
 	only := flag.String("only", "", "comma-separated: spoiled,commits,instants,upgrades,soak")
-	channels := flag.String("channels", "telegram,discord,slack", "comma-separated: where people write, one after the other")
+	channels := flag.String("channels", "telegram,discord,slack,terminal", "comma-separated: where people write, one after the other")
 	asJSON := flag.Bool("json", false, "print the counts as JSON")
 	flag.Parse()
 	r.quiet = *asJSON
@@ -82,6 +82,7 @@ func main() {
 		<-interrupted
 		homes.Range(func(h, _ any) bool {
 			h.(*home).end()
+			h.(*home).platform.close()
 			return true
 		})
 		os.Exit(2)
@@ -112,7 +113,7 @@ func (r *run) all(only, channels string) error {
 	r.say("seed %d", r.seed)
 	for channel := range strings.SplitSeq(channels, ",") {
 		if platforms[channel] == nil {
-			return fmt.Errorf("there is no channel %q: use telegram, discord or slack", channel)
+			return fmt.Errorf("there is no channel %q: use telegram, discord, slack or terminal", channel)
 		}
 		r.channel = channel
 		if err := r.parts(only); err != nil {

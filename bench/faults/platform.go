@@ -27,25 +27,42 @@ type arrived struct {
 	at   time.Time
 }
 
-// platforms begin servers, by the channel. Sent is called for each message that the
-// server accepts, before the request is answered.
-var platforms = map[string]func(sent func(arrived)) (platform, error){
-	"telegram": func(sent func(arrived)) (platform, error) {
+// platforms begin the servers of a home, by the channel. Sent is called for each message
+// that the server accepts, before the request is answered; at the terminal, when it is shown,
+// which may be confirmed by then.
+var platforms = map[string]func(h *home, sent func(arrived)) (platform, error){
+	"telegram": func(_ *home, sent func(arrived)) (platform, error) {
 		s, err := telegramtest.New(telegramtest.OnMessage(func(m telegramtest.Message) { sent(fromTelegram(m)) }))
 		return &telegram{s}, err
 	},
-	"discord": func(sent func(arrived)) (platform, error) {
+	"discord": func(_ *home, sent func(arrived)) (platform, error) {
 		s, err := discordtest.New(discordtest.OnMessage(func(m discordtest.Message) { sent(fromDiscord(m)) }))
 		return &discord{s}, err
 	},
-	"slack": func(sent func(arrived)) (platform, error) {
+	"slack": func(_ *home, sent func(arrived)) (platform, error) {
 		s, err := slacktest.New(slacktest.OnMessage(func(m slacktest.Message) { sent(fromSlack(m)) }))
 		return &slack{s}, err
+	},
+	"terminal": func(h *home, sent func(arrived)) (platform, error) {
+		return &terminals{home: h, sent: sent, chats: map[int64]*chat{}}, nil
 	},
 }
 
 // channelID is the id of the channel of a platform.
-func channelID(platform string) string { return platform + "_channel" }
+func channelID(platform string) string {
+	if platform == "terminal" {
+		return "cli_channel"
+	}
+	return platform + "_channel"
+}
+
+// most is how many of the chats of a part a platform has at once.
+func most(platform string, chats int) int {
+	if platform == "terminal" {
+		return min(chats, 60) // the channel takes 64
+	}
+	return chats
+}
 
 type telegram struct{ *telegramtest.Server }
 

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	soakChats  = 200
+	soakChats  = 200 // at most
 	peakFor    = 10 * time.Second
 	restFor    = 15 * time.Second // the start, excluded from both windows
 	reminderIn = 10               // every tenth message sets a reminder
@@ -65,7 +65,7 @@ func soak(r *run, random *rand.Rand) error {
 		return err
 	}
 	l := &load{home: h, began: time.Now(), wrote: map[string]time.Time{}, free: make(chan int, soakChats)}
-	for c := range soakChats {
+	for c := range most(r.channel, soakChats) {
 		l.free <- c
 	}
 	h.onMessage(l.replied)

@@ -18,7 +18,7 @@ type spoil struct {
 
 // spoils are kernels that lose or repeat something.
 func spoils(channel string, act int) []spoil {
-	return []spoil{
+	all := []spoil{
 		{"delivery agent.input.keeper", "after 1", "user.message", func(c counts) int { return c.Unanswered }},
 		{"delivery channel.send.shop", "after 1", "channel.send.shop", func(c counts) int { return c.SendsLost }},
 		{"delivery channel.send." + channel, "after 1", "channel.send." + channel,
@@ -28,6 +28,10 @@ func spoils(channel string, act int) []spoil {
 		{"settled agent.input.keeper", "", "", func(c counts) int { return c.EventsStuck }},
 		{"call shop/act", fmt.Sprint("before ", act), "user.message", func(c counts) int { return c.ToolsTwice }},
 	}
+	if channel == channelID("terminal") || channel == channelID("slack") { // they write again what was not acknowledged
+		all = append(all, spoil{"dedupe user.message", "after 1", "user.message", func(c counts) int { return c.Twice }})
+	}
+	return all
 }
 
 // soon is the patience with kernels that lose messages.

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
@@ -16,6 +17,7 @@ import (
 //
 //	SWITCHBOARD_SPOIL  "delivery TOPIC": deliveries of the topic are not stored;
 //	                   "settled TOPIC": changes of its deliveries are not stored;
+//	                   "dedupe TOPIC": the dedupe keys of its events are not stored;
 //	                   "call NAME": the outcome of calls of the tool is not stored
 func init() {
 	spoil := os.Getenv("SWITCHBOARD_SPOIL")
@@ -23,8 +25,9 @@ func init() {
 		return
 	}
 	what, of, ok := strings.Cut(spoil, " ")
-	if !ok || what != "delivery" && what != "settled" && what != "call" {
-		panic(fmt.Sprintf(`SWITCHBOARD_SPOIL is %q, not "delivery TOPIC", "settled TOPIC" or "call NAME"`, spoil))
+	if !ok || !slices.Contains([]string{"delivery", "settled", "dedupe", "call"}, what) {
+		panic(fmt.Sprintf(`SWITCHBOARD_SPOIL is %q, not "delivery TOPIC", "settled TOPIC", "dedupe TOPIC" or "call NAME"`,
+			spoil))
 	}
 	inner := wrapStore
 	wrapStore = func(s journal.Store) journal.Store {
@@ -55,7 +58,12 @@ type spoiledTx struct {
 }
 
 func (t *spoiledTx) AppendEvent(e *busv1.Event) error {
+	key := e.GetDedupeKey()
+	if t.s.what == "dedupe" && e.GetTopic() == t.s.of {
+		e.DedupeKey = ""
+	}
 	err := t.Tx.AppendEvent(e)
+	e.DedupeKey = key
 	if e.GetTopic() == t.s.of {
 		t.s.seqs[e.GetSeq()] = true
 	}
