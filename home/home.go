@@ -119,7 +119,7 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	if err := prepareConsent(o.Home); err != nil {
 		return nil, err
 	}
-	store := sync.OnceValues(i.openStore)
+	store := sync.OnceValues(func() (journal.Store, error) { return i.openStore(ctx) })
 	go func() { _, _ = store() }() // while manifests are read and processes start
 	defer func() {
 		if s, openErr := store(); err != nil && i.Kernel == nil && openErr == nil {
@@ -172,13 +172,17 @@ func check(processes *orphans.Processes) func(int, sandbox.Limits, bool) error {
 	}
 }
 
-func (i *Installation) openStore() (journal.Store, error) {
-	store, err := sqlite.Open(i.options.Home.Database())
-	switch {
-	case err != nil:
+func (i *Installation) openStore(ctx context.Context) (journal.Store, error) {
+	opened, err := sqlite.Open(i.options.Home.Database())
+	if err != nil {
 		return nil, err
-	case i.options.Wrap != nil:
-		return i.options.Wrap(store), nil
+	}
+	var store journal.Store = opened
+	if i.options.Wrap != nil {
+		store = i.options.Wrap(store)
+	}
+	if err := adoptPeople(ctx, store); err != nil {
+		return nil, errors.Join(err, store.Close())
 	}
 	return store, nil
 }

@@ -152,9 +152,6 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := k.router.Migrate(ctx, k.bus); err != nil {
-		return nil, err
-	}
 	k.tools.Bus, k.tools.Sessions, k.tools.Router = k.bus, k.sessions, k.router
 	k.ledger = models.NewLedger(k.bus, k.directory, k.log.Named("spending"))
 	if o.Files != nil {

@@ -406,37 +406,6 @@ func (s *Store) OwnerOn(r journal.Reader, c *directory.Channel) (Account, error)
 // SetOwner makes an account that of the owner on its channel.
 func SetOwner(tx journal.Tx, a Account) error { return save(tx, ownerKey(a.Channel), a) }
 
-// earlier is the prefix of the keys of accounts before they had persons.
-const earlier = "person/"
-
-// Earlier reports whether a store has accounts of an earlier version.
-func Earlier(r journal.Reader) (bool, error) {
-	found, err := r.KVScan(contract.KernelSource, earlier, "", 1)
-	return len(found) > 0, err
-}
-
-// Migrate stores the accounts of a home of an earlier version. The owners of its
-// channels become one person.
-func (s *Store) Migrate(tx journal.Tx) error {
-	type stored struct {
-		Account
-		Owner bool `json:"owner"`
-	}
-	all, err := journal.All[stored](tx, contract.KernelSource, earlier)
-	if err != nil {
-		return err
-	}
-	for _, old := range all {
-		if _, err = s.Meet(tx, old.Account, old.Owner); err == nil {
-			err = tx.KVDelete(contract.KernelSource, earlier+old.Channel+"/"+old.UserID)
-		}
-		if err != nil {
-			return fmt.Errorf("store the account %s of %s: %w", old.UserID, old.Channel, err)
-		}
-	}
-	return nil
-}
-
 // Meet stores an account, which keeps its person if it is stored already; owns makes it
 // one of the owner's.
 func (s *Store) Meet(tx journal.Tx, a Account, owns bool) (_ *Account, err error) {

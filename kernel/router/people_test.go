@@ -297,36 +297,6 @@ func TestRemovingAPerson(t *testing.T) {
 	})
 }
 
-// A home of an earlier version becomes a household: its accounts are kept, and its owners
-// are one person.
-func TestAnEarlierHome(t *testing.T) {
-	kerneltest.Run(t, func(w *kerneltest.World) {
-		h := withHome(w)
-		h.telegram.Admits()
-		h.slack.Admits()
-		w.Do(func(tx *bus.Tx) error {
-			type row map[string]any
-			save := func(key string, v row) error { return journal.Save(tx, contract.KernelSource, key, v) }
-			anna := row{"channel": "telegram", "user_id": "anna", "owner": true, "conversation": "anna", "approved_at": 1}
-			carl := row{"channel": "slack", "user_id": "carl", "owner": true, "conversation": "carl", "approved_at": 1}
-			return errors.Join(
-				save("person/telegram/anna", anna), save("owner/telegram", anna),
-				save("person/slack/carl", carl), save("owner/slack", carl),
-				save("person/telegram/boris", row{"channel": "telegram", "user_id": "boris", "approved_at": 2}))
-		})
-		if err := w.Router.Migrate(w.T.Context(), w.Bus); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Router.Migrate(w.T.Context(), w.Bus); err != nil {
-			t.Fatal(err)
-		}
-		anna, boris, carl := h.private(h.telegram, "anna"), h.private(h.telegram, "boris"), h.private(h.slack, "carl")
-		if !anna.Sees(carl) || anna.Sees(boris) || !boris.Sees(contract.Principal{Person: anna.Person}) {
-			t.Errorf("they are %+v, %+v and %+v", anna, boris, carl)
-		}
-	})
-}
-
 // An account that the configuration no longer admits, and that is then approved, is still
 // linked to the others.
 func TestApprovingALinkedAccount(t *testing.T) {

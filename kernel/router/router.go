@@ -11,7 +11,6 @@
 package router
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,19 +41,6 @@ func New(d *directory.Directory, s *session.Store, status func(language string) 
 	return &MessageRouter{
 		directory: d, sessions: s, questions: &questions.Store{}, people: &people.Store{}, status: status,
 	}
-}
-
-// Migrate stores what a store of an earlier version knows of people as this one does.
-func (r *MessageRouter) Migrate(ctx context.Context, b *bus.Bus) error {
-	old := false
-	err := b.View(ctx, func(j journal.Reader) (err error) {
-		old, err = people.Earlier(j)
-		return err
-	})
-	if err != nil || !old {
-		return err
-	}
-	return b.Do(func(tx *bus.Tx) error { return r.people.Migrate(tx) })
 }
 
 // Hooks are the hooks of the router and of the sessions.
