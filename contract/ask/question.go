@@ -15,7 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/words"
 )
 
-// Question is what a person sees of a question.
+// Question is what a person sees of a question, and its outcome.
 type Question struct {
 	ID      string   `json:"id"`   // q7
 	Kind    string   `json:"kind"` // contract.AskApprove, ...
@@ -25,6 +25,12 @@ type Question struct {
 	Lasting bool `json:"lasting,omitempty"`
 	// Language is that of the texts around the question, an IETF tag.
 	Language string `json:"language,omitempty"`
+	Deadline int64  `json:"deadline"` // Unix microseconds
+
+	Outcome string `json:"outcome,omitempty"` // contract.AskAnswered, ...; empty: it is open
+	Answer  string `json:"answer,omitempty"`
+	By      string `json:"by,omitempty"`
+	EndedAt int64  `json:"ended_at,omitempty"` // Unix microseconds
 }
 
 var idForm = regexp.MustCompile(`^[qQ][0-9]{1,12}$`)
@@ -109,6 +115,44 @@ func (q *Question) Actions() (all []contract.Action) {
 		}
 	}
 	return all
+}
+
+// Settled confirms an answer of a person, in their language. With lasting, the answer also
+// approves the calls to come.
+func (q *Question) Settled(language, answer string, lasting bool) string {
+	switch {
+	case lasting:
+		return words.Say(language, "Question %s: approved, and I won't ask again. To undo it: switchboard approvals revoke",
+			q.ID)
+	case q.Kind == contract.AskApprove && answer == words.Yes:
+		return words.Say(language, "Question %s: approved.", q.ID)
+	case q.Kind == contract.AskApprove:
+		return words.Say(language, "Question %s: declined.", q.ID)
+	}
+	return words.Say(language, "Question %s is answered: %s", q.ID, answer)
+}
+
+// TooLate explains to a person, in their language, that the question ended before their
+// answer came. Now is in Unix microseconds.
+func (q *Question) TooLate(language string, now int64) string {
+	switch {
+	case q.Outcome == contract.AskAnswered && q.By != "":
+		return words.Say(language, "Question %s was already answered by %s: %s", q.ID, q.By, q.Answer)
+	case q.Outcome == contract.AskAnswered:
+		return words.Say(language, "Question %s was already answered: %s", q.ID, q.Answer)
+	case q.Outcome == contract.AskExpired, q.Outcome == "" && q.Deadline <= now:
+		return words.Say(language, "Question %s has expired.", q.ID)
+	}
+	return words.Say(language, "Question %s is closed: the answer is no longer needed.", q.ID)
+}
+
+// Expired says that the question was not answered in time, and what that means.
+func (q *Question) Expired() string {
+	means := words.Say(q.Language, "I'm no longer waiting for the answer.")
+	if q.Kind == contract.AskApprove {
+		means = words.Say(q.Language, "That counts as no.")
+	}
+	return words.Say(q.Language, "Question %s wasn't answered in time: %s\n\n%s", q.ID, q.Brief(), means)
 }
 
 // Translated translates a notice of the kernel into a language, an IETF tag.

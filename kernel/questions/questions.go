@@ -24,7 +24,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// Question is a question and its outcome.
+// Question is a question with who asked it, and where.
 type Question struct {
 	ask.Question
 
@@ -34,16 +34,10 @@ type Question struct {
 	Topic string `json:"topic,omitempty"` // of the answer, for an extension
 	Ref   string `json:"ref,omitempty"`
 
-	Channel  string  `json:"channel"`          // where it was asked
-	Handle   string  `json:"handle,omitempty"` // of the conversation; empty: the channel's default recipient
-	Sends    []int64 `json:"sends,omitempty"`  // the events that carry it there
-	AskedAt  int64   `json:"asked_at"`         // Unix microseconds
-	Deadline int64   `json:"deadline"`         // Unix microseconds
-
-	Outcome string `json:"outcome,omitempty"` // empty: open
-	Answer  string `json:"answer,omitempty"`
-	By      string `json:"by,omitempty"`
-	EndedAt int64  `json:"ended_at,omitempty"`
+	Channel string  `json:"channel"`          // where it was asked
+	Handle  string  `json:"handle,omitempty"` // of the conversation; empty: the channel's default recipient
+	Sends   []int64 `json:"sends,omitempty"`  // the events that carry it there
+	AskedAt int64   `json:"asked_at"`         // Unix microseconds
 }
 
 const (
@@ -152,7 +146,7 @@ func due(r journal.Reader, q *Question, now int64) (outcome string, err error) {
 		if err != nil {
 			return "", err
 		}
-		if c == nil || c.State == journal.CallFinished || c.State == journal.CallClosed {
+		if c == nil || c.State.Ended() {
 			return contract.AskWithdrawn, nil
 		}
 	}

@@ -188,22 +188,9 @@ func (r *MessageRouter) named(tx *bus.Tx, q request, id string, open []questions
 	}
 	may, _, err := r.mayAnswer(tx, o, q)
 	if may {
-		problem = q.tooLate(o, tx.Now)
+		problem = o.TooLate(q.Language, tx.Now)
 	}
 	return nil, problem, err
-}
-
-// tooLate explains that a question ended before the answer came.
-func (q request) tooLate(o *questions.Question, now int64) string {
-	switch {
-	case o.Outcome == contract.AskAnswered && o.By != "":
-		return q.say("Question %s was already answered by %s: %s", o.ID, o.By, o.Answer)
-	case o.Outcome == contract.AskAnswered:
-		return q.say("Question %s was already answered: %s", o.ID, o.Answer)
-	case o.Outcome == contract.AskExpired, o.Outcome == "" && o.Deadline <= now:
-		return q.say("Question %s has expired.", o.ID)
-	}
-	return q.say("Question %s is closed: the answer is no longer needed.", o.ID)
 }
 
 // settle ends a question with an answer, and returns the confirmation for the sender; empty:
@@ -219,17 +206,7 @@ func (r *MessageRouter) settle(tx *bus.Tx, q request, o *questions.Question, ans
 		text := words.Say(o.Language, "Question %s was answered by %s on %s: %s", o.ID, q.who(), q.here.channel.Name, answer)
 		err = r.tellWhereAsked(tx, o, text)
 	}
-	switch {
-	case err != nil:
-		return "", err
-	case lasting:
-		return q.say("Question %s: approved, and I won't ask again. To undo it: switchboard approvals revoke", o.ID), nil
-	case o.Kind == contract.AskApprove && answer == words.Yes:
-		return q.say("Question %s: approved.", o.ID), nil
-	case o.Kind == contract.AskApprove:
-		return q.say("Question %s: declined.", o.ID), nil
-	}
-	return q.say("Question %s is answered: %s", o.ID, answer), nil
+	return o.Settled(q.Language, answer, lasting), err
 }
 
 // at reports whether a question was asked where the message was written.

@@ -62,8 +62,8 @@ func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) erro
 		life = time.Duration(a.ExpiresSeconds) * time.Second
 	}
 	q := &questions.Question{
-		Question: ask.Question{Kind: a.Kind, Text: text, Options: a.Options},
-		Asker:    e.GetSource(), Event: e.GetSeq(), Topic: a.Topic, Ref: a.Ref, Deadline: tx.Now + life.Microseconds(),
+		Question: ask.Question{Kind: a.Kind, Text: text, Options: a.Options, Deadline: tx.Now + life.Microseconds()},
+		Asker:    e.GetSource(), Event: e.GetSeq(), Topic: a.Topic, Ref: a.Ref,
 	}
 	return r.put(tx, q, to, contract.ChannelSend{Kind: contract.SendNotice})
 }
@@ -177,12 +177,7 @@ func (r *MessageRouter) end(tx *bus.Tx, id, outcome string) error {
 	if err != nil || q == nil || unseen || outcome == contract.AskWithdrawn {
 		return err
 	}
-	means := words.Say(q.Language, "I'm no longer waiting for the answer.")
-	if q.Kind == contract.AskApprove {
-		means = words.Say(q.Language, "That counts as no.")
-	}
-	return r.tellWhereAsked(tx, q,
-		words.Say(q.Language, "Question %s wasn't answered in time: %s\n\n%s", q.ID, q.Brief(), means))
+	return r.tellWhereAsked(tx, q, q.Expired())
 }
 
 // tellWhereAsked sends a text to where a question was asked.

@@ -88,8 +88,8 @@ func (r *running) put(q ask.Question, life time.Duration) error {
 		where = ""
 	}
 	return r.commit(func(tx *bus.Tx) error {
-		return r.Router.AskFor(tx, &questions.Question{
-			Question: q, Asker: r.who(), Call: journal.CallID(r.call.ID), Deadline: tx.Now + life.Microseconds(),
-		}, where, r.turn)
+		q.Deadline = tx.Now + life.Microseconds()
+		asked := &questions.Question{Question: q, Asker: r.who(), Call: journal.CallID(r.call.ID)}
+		return r.Router.AskFor(tx, asked, where, r.turn)
 	})
 }
