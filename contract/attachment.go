@@ -53,6 +53,14 @@ func (a Attachment) Reference() string {
 	return fmt.Sprintf("[%s%s%s]", a.Kind, digits, name)
 }
 
+// WithReferences names the attachments of a text after it.
+func WithReferences(text string, attachments []Attachment) string {
+	for _, a := range attachments {
+		text = strings.TrimSpace(text + "\n" + a.Reference())
+	}
+	return text
+}
+
 // SpokenMark stands in the text of an input between the reference to a voice message and
 // its words, which end with the line.
 const SpokenMark = " transcript: "

@@ -42,6 +42,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/ownuser"
 	"github.com/switchboard-run/switchboard/kernel/admin"
 	"github.com/switchboard-run/switchboard/kernel/blobs"
 	"github.com/switchboard-run/switchboard/kernel/bus"
@@ -201,7 +202,7 @@ func (k *Kernel) Run(ctx context.Context) error {
 	defer end()
 	defer k.host.Stop() // last: until then the owner can see what is being stopped
 	serve := func(socket string, by func(net.Listener) error) (net.Listener, error) {
-		listener, err := listenPrivate(filepath.Join(k.options.RunDir, socket))
+		listener, err := ownuser.ListenAt(filepath.Join(k.options.RunDir, socket))
 		if err == nil {
 			background.Go(func() {
 				if err := by(listener); err != nil {
@@ -295,23 +296,6 @@ func (k *Kernel) RestFiles() (release func()) {
 		return func() {}
 	}
 	return k.blobs.Rest()
-}
-
-// listenPrivate listens on a socket that only this user can open. It does not
-// change the umask, which belongs to the whole process: directories and
-// extensions that are made at the same time would get it too.
-func listenPrivate(path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("remove the socket of an earlier kernel: %w", err)
-	}
-	listener, err := net.Listen("unix", path) //nolint:noctx // making a socket does not wait
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", path, err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), listener.Close())
-	}
-	return listener, nil
 }
 
 // stuck restarts an extension with a handler that does not end.

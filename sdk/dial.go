@@ -81,18 +81,13 @@ func (l *link) join(address string, lost func()) error {
 
 // newConn returns a connection to the kernel that is not opened yet.
 func newConn(address string) (*grpc.ClientConn, error) {
-	return grpc.NewClient(address,
+	return grpc.NewClient(address, append(contract.DialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
-		grpc.WithStaticStreamWindowSize(contract.StreamWindow),
-		grpc.WithStaticConnWindowSize(contract.ConnWindow),
-		grpc.WithDefaultCallOptions(
-			grpc.MaxCallRecvMsgSize(contract.MaxMessage),
-			grpc.MaxCallSendMsgSize(contract.MaxMessage)),
-	)
+	)...)
 }
 
 // watch notifies every link when the connection, which was ready, is lost.

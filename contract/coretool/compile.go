@@ -3,8 +3,10 @@ package coretool
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/schema"
 )
@@ -26,4 +28,31 @@ func Compile(extension string, t *extensionv1.Tool) (*schema.Schema, error) {
 		return nil, fmt.Errorf("%w: the schema of the tool %s/%s: %w", contract.ErrInvalid, extension, t.GetName(), err)
 	}
 	return s, nil
+}
+
+// Check refuses tools that an extension may not describe. The commands are those that its
+// manifest provides; compile: the schemas are compiled too.
+func Check(extension string, tools []*extensionv1.Tool, commands []string, compile bool) error {
+	seen := map[string]bool{}
+	for _, t := range tools {
+		if seen[t.GetName()] {
+			return fmt.Errorf("%w: it describes the tool %q twice", contract.ErrInvalid, t.GetName())
+		}
+		seen[t.GetName()] = true
+		if compile {
+			if _, err := Compile(extension, t); err != nil {
+				return err
+			}
+		}
+		switch name := t.GetCommand(); {
+		case name == "" || slices.Contains(commands, name):
+		case command.IsBuiltin(name):
+			return fmt.Errorf("%w: the tool %s/%s wants to be the command /%s, which is the kernel's own: rename it",
+				contract.ErrInvalid, extension, t.GetName(), name)
+		default:
+			return fmt.Errorf("%w: the tool %s/%s is the command /%s, but the manifest lacks \"provides: {commands: [%s]}\"",
+				contract.ErrDenied, extension, t.GetName(), name, name)
+		}
+	}
+	return nil
 }

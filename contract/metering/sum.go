@@ -1,6 +1,10 @@
 package metering
 
-import "github.com/switchboard-run/switchboard/contract"
+import (
+	"strings"
+
+	"github.com/switchboard-run/switchboard/contract"
+)
 
 // maxCurrencies bounds the currencies of one sum: a provider reports them.
 const maxCurrencies = 8
@@ -31,6 +35,31 @@ func (s *Sum) Add(u contract.ModelUsage) {
 	if u.Estimated {
 		s.Estimated++
 	}
+}
+
+// Key names the sum of one day, agent and model, for one account or for no person.
+type Key struct{ Day, Agent, Person, Model string }
+
+// String formats a key as <day>/<agent>[~<account>]/<model>.
+func (k Key) String() string {
+	return k.Day + "/" + strings.TrimSuffix(k.Agent+"~"+k.Person, "~") + "/" + k.Model
+}
+
+// ParseKey parses what Key.String returns.
+func ParseKey(s string) (k Key, ok bool) {
+	parts := strings.SplitN(s, "/", 3)
+	if len(parts) != 3 {
+		return k, false
+	}
+	k.Day, k.Model = parts[0], parts[2]
+	k.Agent, k.Person, _ = strings.Cut(parts[1], "~")
+	return k, true
+}
+
+// Row is the sum of a Key.
+type Row struct {
+	Key
+	Sum
 }
 
 // Tally counts what was spent, by what a limit may be for.

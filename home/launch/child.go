@@ -97,7 +97,7 @@ func (l *Launcher) Launch(ctx context.Context, x supervisor.Launch) (*supervisor
 		// What the extension writes after go-plugin redirected it to the connection.
 		SyncStdout:      stdout,
 		SyncStderr:      stderr,
-		GRPCDialOptions: append(supervisor.DialOptions(), grpc.WithChainStreamInterceptor(c.noteConn)),
+		GRPCDialOptions: append(contract.DialOptions(), grpc.WithChainStreamInterceptor(c.noteConn)),
 	})
 	kill := sync.OnceFunc(client.Kill)
 	c.Process.Kill = c.kill

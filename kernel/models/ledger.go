@@ -73,7 +73,7 @@ func (l *Ledger) open(dir *directory.Snapshot) (*day, error) {
 		name: name, used: metering.Tally{}, month: metering.Tally{}, underway: metering.Tally{}, warned: map[string]bool{},
 	}
 	err := l.bus.View(context.Background(), func(r journal.Reader) error { // the store ends it when it closes
-		return scan(r, sumPrefix+local.Format("2006-01"), func(r Row) {
+		return scan(r, sumPrefix+local.Format("2006-01"), func(r metering.Row) {
 			u := contract.ModelUsage{
 				Agent: r.Agent, Model: r.Model, Person: r.Person, InputTokens: r.Input, OutputTokens: r.Output,
 			}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -20,27 +19,14 @@ import (
 const Kept = 400
 
 const (
-	sumPrefix = "usage/" // of sums in the kernel's own KV: usage/<day>/<agent>[~<account>]/<model>
+	sumPrefix = "usage/" // of sums in the kernel's own KV, before a metering.Key
 	// pruneMost is how many old sums are deleted on a day.
 	pruneMost = 2000
 )
 
-// Key names the sum of one day, agent and model, for one account or for no person.
-type Key struct{ Day, Agent, Person, Model string }
-
-func (k Key) String() string {
-	return sumPrefix + k.Day + "/" + strings.TrimSuffix(k.Agent+"~"+k.Person, "~") + "/" + k.Model
-}
-
-// Row is the sum of a Key.
-type Row struct {
-	Key
-	metering.Sum
-}
-
 // Rows returns the sums of the last days, including today, in the order of the
 // days, and when the first of these days began.
-func (l *Ledger) Rows(ctx context.Context, days int) (rows []Row, from time.Time, err error) {
+func (l *Ledger) Rows(ctx context.Context, days int) (rows []metering.Row, from time.Time, err error) {
 	if days < 1 || days > Kept {
 		return nil, from, fmt.Errorf("%w: %d days: give 1 to %d", contract.ErrInvalid, days, Kept)
 	}
@@ -48,7 +34,7 @@ func (l *Ledger) Rows(ctx context.Context, days int) (rows []Row, from time.Time
 	first := time.Now().In(zone).AddDate(0, 0, 1-days)
 	from = time.Date(first.Year(), first.Month(), first.Day(), 0, 0, 0, 0, zone)
 	err = l.bus.View(ctx, func(r journal.Reader) error {
-		return scan(r, sumPrefix, func(r Row) {
+		return scan(r, sumPrefix, func(r metering.Row) {
 			if r.Day >= first.Format(time.DateOnly) {
 				rows = append(rows, r)
 			}
@@ -58,17 +44,16 @@ func (l *Ledger) Rows(ctx context.Context, days int) (rows []Row, from time.Time
 }
 
 // scan reads the sums whose keys begin with prefix.
-func scan(r journal.Reader, prefix string, each func(Row)) error {
+func scan(r journal.Reader, prefix string, each func(metering.Row)) error {
 	for v, err := range journal.Values(r, contract.KernelSource, prefix, "", 0) {
 		if err != nil {
 			return err
 		}
-		parts := strings.SplitN(strings.TrimPrefix(v.Key, sumPrefix), "/", 3)
-		if len(parts) != 3 {
+		key, ok := metering.ParseKey(v.Key[len(sumPrefix):])
+		if !ok {
 			continue
 		}
-		agent, person, _ := strings.Cut(parts[1], "~")
-		row := Row{Key: Key{parts[0], agent, person, parts[2]}}
+		row := metering.Row{Key: key}
 		if err := v.Decode(&row.Sum); err != nil {
 			return err
 		}
@@ -122,7 +107,8 @@ func (u *use) write(tx *bus.Tx) error {
 	if err != nil {
 		return err
 	}
-	key := Key{u.day, u.usage.Agent, u.usage.Person, u.usage.Model}.String()
+	sumOf := metering.Key{Day: u.day, Agent: u.usage.Agent, Person: u.usage.Person, Model: u.usage.Model}
+	key := sumPrefix + sumOf.String()
 	stored, err := journal.Load[metering.Sum](tx, contract.KernelSource, key)
 	if err != nil {
 		return err

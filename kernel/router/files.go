@@ -20,14 +20,6 @@ func (q request) unread() (kinds []string) {
 	return kinds
 }
 
-// withReferences names the attachments of a text.
-func withReferences(text string, attachments []contract.Attachment) string {
-	for _, a := range attachments {
-		text = strings.TrimSpace(text + "\n" + a.Reference())
-	}
-	return text
-}
-
 // fit leaves the files that a channel sends, if need be as documents, and names the others
 // and the commands of buttons that it doesn't show in the text.
 func fit(to *place, m contract.ChannelSend) contract.ChannelSend {

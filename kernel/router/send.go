@@ -170,7 +170,7 @@ func (r *MessageRouter) delivered(tx *bus.Tx, e *busv1.Event, receipt *busv1.Rec
 		part = fmt.Sprintf(" (part %d of %d)", m.Part, m.Parts)
 	}
 	text := "You sent this to the user here, from outside this conversation" + part + ":\n\n" + m.Text
-	return conversation.Handle, r.sessions.Record(tx, s, withReferences(text, m.Attachments), m.Attachments)
+	return conversation.Handle, r.sessions.Record(tx, s, contract.WithReferences(text, m.Attachments), m.Attachments)
 }
 
 // died informs the user or agent that waits for a dead event.

@@ -3,7 +3,6 @@ package supervisor_test
 import (
 	"context"
 	"errors"
-	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"iter"
 	"maps"
 	"path"
@@ -13,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/switchboard-run/switchboard/contract"
 )
 
 // localBuffer is what a connection buffers in each direction, in bytes.
@@ -26,7 +28,7 @@ func (unheard) Clean(text string) string { return text }
 func startLocal(serve func(context.Context, net.Listener) error) (*Process, error) {
 	listener := bufconn.Listen(localBuffer)
 	dial := func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }
-	conn, err := grpc.NewClient("passthrough:///local", append(DialOptions(), grpc.WithContextDialer(dial),
+	conn, err := grpc.NewClient("passthrough:///local", append(contract.DialOptions(), grpc.WithContextDialer(dial),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0))...)
 	if err != nil {
 		return nil, err

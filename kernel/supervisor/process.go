@@ -75,15 +75,6 @@ type GoneError struct{ Reason error }
 func (e GoneError) Error() string   { return e.Reason.Error() }
 func (e GoneError) Unwrap() []error { return []error{contract.ErrGone, e.Reason} }
 
-// DialOptions are those of a connection to an extension.
-func DialOptions() []grpc.DialOption {
-	return []grpc.DialOption{
-		grpc.WithDefaultCallOptions(
-			grpc.MaxCallRecvMsgSize(contract.MaxMessage), grpc.MaxCallSendMsgSize(contract.MaxMessage)),
-		grpc.WithStaticStreamWindowSize(contract.StreamWindow), grpc.WithStaticConnWindowSize(contract.ConnWindow),
-	}
-}
-
 // merge is the process that serves all the extensions; see Spec.Group.
 func merge(specs map[string]Spec) (l Launch) {
 	for i, id := range sortedKeys(specs) {

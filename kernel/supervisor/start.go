@@ -149,7 +149,7 @@ func (s *Supervisor) startMember(m *member) {
 		deadline = time.Now().Add(m.spec.StartTimeout)
 	}
 	spec, proc := m.spec, u.proc
-	i := &Instance{ID: m.id, Generation: m.generation, Conn: addressed{proc.Conn, m.id}, PID: proc.PID}
+	i := &Instance{ID: m.id, Generation: m.generation, Conn: contract.ConnTo(m.id, proc.Conn), PID: proc.PID}
 	s.work.Go(func() {
 		ctx, cancel := context.WithDeadlineCause(proc.Context, deadline, tooSlow(spec.StartTimeout))
 		defer cancel()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 )
@@ -38,21 +39,12 @@ var core = map[string]coreTool{
 	contract.ToolUse:        {read: useTool},
 }
 
-type channelRow struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Readiness string `json:"readiness"`
-	Detail    string `json:"detail,omitempty"`
-	MaxLength int    `json:"max_length,omitempty"`
-	Default   bool   `json:"default,omitempty"`
-}
-
 func listChannels(_ context.Context, r *Runner, _ *extensionv1.CallRequest) (any, error) {
 	dir := r.Directory.Current()
-	rows := []channelRow{}
+	rows := []coretool.Channel{}
 	for i := range dir.Channels {
 		c := &dir.Channels[i]
-		rows = append(rows, channelRow{
+		rows = append(rows, coretool.Channel{
 			ID: c.ID, Name: c.Name, Readiness: c.Status(), Detail: c.Readiness.GetDetail(),
 			MaxLength: c.MaxLength, Default: c.ID == dir.DefaultChannel,
 		})
@@ -62,17 +54,11 @@ func listChannels(_ context.Context, r *Runner, _ *extensionv1.CallRequest) (any
 
 func listAgents(_ context.Context, r *Runner, _ *extensionv1.CallRequest) (any, error) {
 	dir := r.Directory.Current()
-	type row struct {
-		ID          string `json:"id"`
-		Name        string `json:"name"`
-		Description string `json:"description,omitempty"`
-		Delegate    bool   `json:"can_be_given_tasks"`
-	}
-	rows := []row{}
+	rows := []coretool.Agent{}
 	for _, a := range dir.Agents {
 		if dir.Enabled(a.ID) {
 			up := a.State == contract.StateActive || directory.Transient(a.State)
-			rows = append(rows, row{a.ID, a.Name, a.Description, up})
+			rows = append(rows, coretool.Agent{ID: a.ID, Name: a.Name, Description: a.Description, Delegate: up})
 		}
 	}
 	return map[string]any{"agents": rows}, nil

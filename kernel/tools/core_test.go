@@ -15,7 +15,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
-	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
 // sent is the answer for one channel.
@@ -343,7 +342,7 @@ func TestTheCommandLineSends(t *testing.T) {
 	play(t, func(w *world) {
 		cli := w.Channel("cli")
 		type outcome struct {
-			d   *tools.Delivered
+			d   *coretool.Sent
 			err error
 		}
 		done := make(chan outcome, 1)

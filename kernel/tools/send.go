@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/kernel/bus"
@@ -22,21 +24,9 @@ import (
 // receiptWait is how long a send waits for the receipt of the platform.
 const receiptWait = 10 * time.Second
 
-// Delivered is the outcome of a send to a channel.
-type Delivered struct {
-	Status      string   `json:"status"` // delivered, queued, failed
-	Channel     string   `json:"channel_id"`
-	To          string   `json:"to,omitempty"` // the person whom it reaches, and where
-	Detail      string   `json:"detail,omitempty"`
-	Events      []string `json:"-"`
-	ProviderIDs []string `json:"-"`
-	ready       bool     // the channel
-	unsettled   int      // parts of the text
-}
-
 // Send sends a text to the default recipient of a channel, and waits for the
 // receipt of the platform if the channel is ready.
-func (r *Runner) Send(ctx context.Context, channel, text string) (*Delivered, error) {
+func (r *Runner) Send(ctx context.Context, channel, text string) (*coretool.Sent, error) {
 	sends, err := queue(r.Directory.Current(), channel)
 	if err == nil {
 		err = r.deliver(ctx, sends, contract.ChannelSend{Text: text}, "", "", r.Bus.Do)
@@ -80,7 +70,7 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	}
 	err = r.deliver(ctx, sends, m, replyTo, asker, func(apply func(*bus.Tx) error) error {
 		return r.commit(func(tx *bus.Tx) error {
-			return errors.Join(apply(tx), r.Sessions.MarkSend(tx, r.call.ID), r.Sessions.Start(tx, r.call.ID, encode(sends)))
+			return errors.Join(apply(tx), r.Sessions.MarkSend(tx, r.call.ID), r.Sessions.Start(tx, r.call.ID, coretool.SentResult(sends)))
 		})
 	})
 	switch {
@@ -89,7 +79,7 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	case err != nil:
 		return r.fail("Nothing was sent: " + err.Error())
 	}
-	return r.finish(encode(sends), slices.ContainsFunc(sends, func(d Delivered) bool { return d.Status == "failed" }))
+	return r.finish(coretool.SentResult(sends), slices.ContainsFunc(sends, func(d coretool.Sent) bool { return d.Status == coretool.SendFailed }))
 }
 
 // message holds the arguments of a tool that sends.
@@ -103,7 +93,7 @@ type message struct {
 // address returns where a message goes. One of a person other than the owner reaches the
 // owner of a channel only by name: without one, it goes to that person's own chat there.
 func (r *running) address(ctx context.Context, args message, m *contract.ChannelSend,
-) (sends []Delivered, replyTo string, err error) {
+) (sends []coretool.Sent, replyTo string, err error) {
 	if contract.Blank(args.Text) {
 		return nil, "", errors.New("the text is empty")
 	}
@@ -175,7 +165,7 @@ func (r *running) files(ctx context.Context, references []string) (all []contrac
 
 // queue returns sends to channels that have no receipt yet. A channel that is down
 // accepts them, and delivers them later.
-func queue(dir *directory.Snapshot, channels ...string) (sends []Delivered, err error) {
+func queue(dir *directory.Snapshot, channels ...string) (sends []coretool.Sent, err error) {
 	for _, id := range channels {
 		c := dir.Channel(id)
 		switch {
@@ -190,9 +180,9 @@ func queue(dir *directory.Snapshot, channels ...string) (sends []Delivered, err 
 			return nil, fmt.Errorf("%w: %s (%s) is not set up yet: %s", contract.ErrUnavailable, c.Name, id,
 				strings.TrimSuffix(c.Readiness.GetDetail(), "."))
 		}
-		d := Delivered{Status: "queued", Channel: id, ready: c.Ready()}
+		d := coretool.Sent{Status: coretool.SendQueued, Channel: id}
 		d.Detail = fmt.Sprintf("no receipt from %s yet; delivery is retried until it succeeds", c.Name)
-		if !d.ready {
+		if !c.Ready() {
 			d.Detail = fmt.Sprintf("%s is %s now; it is delivered when that changes", c.Name, c.Status())
 		}
 		sends = append(sends, d)
@@ -206,16 +196,16 @@ func queue(dir *directory.Snapshot, channels ...string) (sends []Delivered, err 
 // deliver commits sends, and waits up to receiptWait for the receipts of channels
 // that are ready.
 func (r *Runner) deliver(
-	ctx context.Context, sends []Delivered, m contract.ChannelSend, replyTo, asker string,
+	ctx context.Context, sends []coretool.Sent, m contract.ChannelSend, replyTo, asker string,
 	commit func(apply func(*bus.Tx) error) error,
 ) error {
-	var parts map[int64]*Delivered // that are not settled
+	var parts map[int64]*coretool.Sent // that are not settled
 	var settled chan journal.Delivery
 	if err := commit(func(tx *bus.Tx) error {
-		parts = map[int64]*Delivered{} // the commit may be applied more than once
+		parts = map[int64]*coretool.Sent{} // the commit may be applied more than once
 		for i := range sends {
 			d := &sends[i]
-			d.Events, d.unsettled = nil, 0
+			d.Events = nil
 			seqs, err := r.Router.SendTo(tx, d.Channel, replyTo, asker, m)
 			if err != nil {
 				return err
@@ -225,9 +215,8 @@ func (r *Runner) deliver(
 			}
 			for _, seq := range seqs {
 				d.Events = append(d.Events, journal.EventID(seq))
-				if d.ready {
+				if r.Directory.Current().Channel(d.Channel).Ready() {
 					parts[seq] = d
-					d.unsettled++
 				}
 			}
 		}
@@ -251,28 +240,18 @@ func (r *Runner) deliver(
 		case part := <-settled:
 			d := parts[part.Seq]
 			delete(parts, part.Seq)
-			d.unsettled--
 			if part.ProviderID != "" {
 				d.ProviderIDs = append(d.ProviderIDs, part.ProviderID)
 			}
 			switch {
 			case part.State == journal.Dead:
-				d.Status, d.Detail = "failed", part.Reason
-			case d.unsettled == 0 && d.Status == "queued":
-				d.Status, d.Detail = "delivered", ""
+				d.Status, d.Detail = coretool.SendFailed, part.Reason
+			case d.Status == coretool.SendQueued && !slices.Contains(slices.Collect(maps.Values(parts)), d):
+				d.Status, d.Detail = coretool.SendDelivered, ""
 			}
 		case <-ctx.Done():
 			return nil
 		}
 	}
 	return nil
-}
-
-func encode(sends []Delivered) string {
-	var v any = map[string]any{"sent": sends}
-	if len(sends) == 1 {
-		v = sends[0]
-	}
-	b, _ := json.Marshal(v) // strings only
-	return string(b)
 }

@@ -1,4 +1,4 @@
-package kernel
+package ownuser_test
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/switchboard-run/switchboard/contract/ownuser"
 )
 
 // TestListeningLeavesOthersAlone: the umask belongs to the process, and what
@@ -37,7 +39,7 @@ func TestListeningLeavesOthersAlone(t *testing.T) {
 	})
 	path := filepath.Join(dir, "s")
 	for range 1000 {
-		l, err := listenPrivate(path)
+		l, err := ownuser.ListenAt(path)
 		if err != nil {
 			t.Fatal(err)
 		}
