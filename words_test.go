@@ -113,8 +113,36 @@ var sayers = map[string]int{"Say": 1, "Errorf": 0, "Sprintf": 0, "say": 0, "fail
 
 var letters = regexp.MustCompile(`[A-Za-z]`)
 
+// templateText is a text in a template; the second one is of Count.
+var templateText = regexp.MustCompile(`\.(?:Say|Count) ("(?:[^"\\]|\\.)*")(?: ("(?:[^"\\]|\\.)*"))?`)
+
+// readTemplate collects the texts of a template.
+func (s said) readTemplate(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for _, m := range templateText.FindAllStringSubmatch(string(b), -1) {
+		text, err := strconv.Unquote(m[1])
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", path, m[1], err)
+		}
+		plural := ""
+		if strings.HasPrefix(m[0], ".Count") {
+			if plural, err = strconv.Unquote(m[2]); err != nil {
+				return fmt.Errorf("%s: %s: %w", path, m[0], err)
+			}
+		}
+		s.add(path, text, plural)
+	}
+	return nil
+}
+
 // read collects the texts of a file.
 func (s said) read(path string, d fs.DirEntry, err error) error {
+	if err == nil && strings.HasSuffix(path, ".html") && strings.HasPrefix(filepath.ToSlash(path), "extensions/") {
+		return s.readTemplate(path)
+	}
 	if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 		return err
 	}
