@@ -33,14 +33,14 @@ var budgets = map[string]budget{
 	"kernel/models":     {612, 690},
 	"kernel/people":     {344, 250},
 	"kernel/questions":  {178, 315},
-	"kernel/router":     {2550, 1850},
+	"kernel/router":     {2551, 1850},
 	"kernel/session":    {1328, 1150},
 	"kernel/supervisor": {1186, 1250},
 	"kernel/tools":      {1387, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14476, 12000}
+var kernelBudget = budget{14477, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,8 @@ func (d *diagnosis) servers(ctx context.Context, k *admin.Client, extensions []*
 	}
 	for _, x := range brokenServers(all) {
 		d.add("Extensions", levelError, fmt.Sprintf("`switchboard logs mcp` may say more; "+
-			"`switchboard extensions restart %s` starts it again", x.Id), "the MCP server %s doesn't start: %s", x.Name, x.Detail)
+			"`switchboard extensions restart %s` starts it again", x.Id),
+			"the MCP server %s doesn't start: %s", x.Name, x.Detail)
 	}
 }
 

@@ -52,7 +52,8 @@ func newRootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("main", newSetupCommand(), newRunCommand(), newChatCommand(), newWebCommand(), newStatusCommand(), newDoctorCommand())
+	add("main", newSetupCommand(), newRunCommand(), newChatCommand(), newWebCommand(), newStatusCommand(),
+		newDoctorCommand())
 	add("manage", newChannelsCommand(), newPairingCommand(), newPeopleCommand(), newGroupsCommand(), newApprovalsCommand(),
 		newAgentsCommand(), newModelsCommand(),
 		newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(),

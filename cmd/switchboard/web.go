@@ -61,8 +61,8 @@ func withWeb(
 			return nil
 		}
 		if row := x.row(c.Context(), webChannel); row != nil && row.GetState() != "active" {
-			return fmt.Errorf("the extension %s is %s: %s", webChannel, row.GetState(), cmp.Or(row.GetLastError(), row.GetDetail(),
-				row.GetProblem(), "see `switchboard logs "+webChannel+"`"))
+			return fmt.Errorf("the extension %s is %s: %s", webChannel, row.GetState(),
+				cmp.Or(row.GetLastError(), row.GetDetail(), row.GetProblem(), "see `switchboard logs "+webChannel+"`"))
 		}
 		return err
 	})

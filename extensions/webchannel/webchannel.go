@@ -69,7 +69,8 @@ func (s *site) start(ctx context.Context, k *sdk.Kernel) error {
 		return err
 	}
 	s.log = k.Log()
-	listener, err := net.Listen("tcp", c.Listen)
+	var network net.ListenConfig
+	listener, err := network.Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w: end the other program, or set extensions.%s.config.listen to another address",
 			c.Listen, err, ID)

@@ -294,6 +294,7 @@ func Parse(file string, data []byte) (*Config, error) {
 	c.checkProviders()
 	c.checkLimits()
 	c.allowMCPClients()
+	c.splitWeb()
 	c.checkAllow()
 	if err := c.doc.Problems().Err(); err != nil {
 		return nil, err

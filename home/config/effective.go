@@ -2,7 +2,6 @@ package config
 
 import (
 	"github.com/switchboard-run/switchboard/manifests"
-	"github.com/switchboard-run/switchboard/manifests/strictyaml"
 )
 
 // Effective returns the config of an extension: its manifest's config overlaid by
@@ -16,10 +15,9 @@ func (c *Config) Effective(m *manifests.Manifest) (map[string]any, error) {
 	if len(overlay) == 0 && m.Trusted() {
 		return effective, nil
 	}
-	prefix := strictyaml.Path("extensions", m.ID, "config")
 	var problems Problems
 	for _, p := range m.CheckConfig(effective) {
-		path := manifests.DocumentPath(c.doc, prefix, p.Path)
+		path := c.configPath(m, p.Path)
 		if !p.Missing && !c.doc.Has(path) {
 			problems = append(problems, m.LocateConfig(p))
 			continue

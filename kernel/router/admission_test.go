@@ -465,3 +465,56 @@ func TestWhoseAccountIsApproved(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAccountIsAdmittedForAPerson(t *testing.T) {
+	kerneltest.Run(t, func(w *kerneltest.World) {
+		telegram, page, agent := w.Channel("telegram"), w.Channel("page"), w.Agent("orchestrator")
+		owner, err := approve(w, asksIn(w, telegram, "olga"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		telegram.ShowsOne("You are connected")
+		anna, err := approve(w, asksIn(w, telegram, "anna"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		telegram.ShowsOne("You are connected")
+		admit := func(user, person, channel string) (a *people.Account, err error) {
+			err = w.Bus.Do(func(tx *bus.Tx) (err error) {
+				a, err = w.Router.Admit(tx, people.Account{Channel: channel, UserID: user, Conversation: user}, person)
+				return err
+			})
+			w.Settle()
+			return a, err
+		}
+		for _, bad := range [][2]string{{"ghost", "page"}, {anna.ID, "nowhere"}} {
+			if _, err := admit("x", bad[0], bad[1]); !errors.Is(err, contract.ErrNotFound) {
+				t.Errorf("%v was admitted: %v", bad, err)
+			}
+		}
+		first, err := admit("a", anna.ID, "page")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := admit("a", anna.ID, "page"); err != nil || *again != *first {
+			t.Errorf("admitted twice: %+v, %+v, %v", first, again, err)
+		}
+		if _, err := admit("o", people.Owner, "page"); err != nil {
+			t.Fatal(err)
+		}
+		w.Read(func(r journal.Reader) error {
+			for account, want := range map[string]string{first.ID: anna.ID, owner.ID: people.Owner} {
+				if p, err := people.Of(r, account); err != nil || p.ID != want {
+					t.Errorf("%s is of %+v, %v, want %s", account, p, err, want)
+				}
+			}
+			of := contract.Principal{Person: anna.ID, Own: true}
+			if at, err := w.Router.Named(r, of, "@"+anna.ID, ""); err != nil || at.ChannelID != "telegram" {
+				t.Errorf("she is reached at %+v, %v: the page became where she is reached", at, err)
+			}
+			return nil
+		})
+		page.Says("a", "hello")
+		agent.Hears("hello")
+	})
+}

@@ -234,7 +234,8 @@ func (r *MessageRouter) Admit(tx *bus.Tx, a people.Account, person string) (*peo
 		}
 	}
 	_, err = r.conversation(tx, a.Channel, a.Conversation, "", false)
-	return met, errors.Join(err, r.noteChange(tx, met, "admitted"))
+	met, errNow := people.ByID(tx, met.ID)
+	return met, errors.Join(err, errNow, r.noteChange(tx, met, "admitted"))
 }
 
 // Named returns where a private message for the person of a name goes: on a channel or,

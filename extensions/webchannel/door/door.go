@@ -128,9 +128,9 @@ func isPublic(path string, public []string) bool {
 
 // header sets what every answer has; a part of the site may tighten it.
 func header(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "+
-		"connect-src 'self'; media-src 'self' blob:; font-src 'self'; manifest-src 'self'; form-action 'self'; "+
-		"frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; "+
+		"img-src 'self' blob: data:; connect-src 'self'; media-src 'self' blob:; font-src 'self'; manifest-src 'self'; "+
+		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")

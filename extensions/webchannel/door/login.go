@@ -101,7 +101,7 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request) {
 			"this link was used already or has expired: run `switchboard web` again, or write /web to your assistant")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure on loopback without TLS would keep browsers out
 		Name: d.cookie(), Value: token, Path: "/", MaxAge: int(loginLife.Seconds()), HttpOnly: true, Secure: d.o.Secure,
 		SameSite: http.SameSiteStrictMode,
 	})

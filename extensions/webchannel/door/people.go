@@ -68,7 +68,8 @@ func (p *people) byID(ctx context.Context, id string) (*adminv1.Person, error) {
 		return nil, fmt.Errorf("%w: several people are called %q: give the id, which `switchboard people list` shows",
 			contract.ErrInvalid, id)
 	}
-	return nil, fmt.Errorf("%w: there is no person %q; `switchboard people list` shows who there is", contract.ErrNotFound, id)
+	return nil, fmt.Errorf("%w: there is no person %q; `switchboard people list` shows who there is",
+		contract.ErrNotFound, id)
 }
 
 // visitor returns the visitor of an account, as the person is now. An account that was
