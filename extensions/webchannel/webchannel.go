@@ -27,6 +27,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/switchboard-run/switchboard/extensions/webchannel/chat"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/admin"
@@ -42,17 +43,15 @@ const (
 	maxHeader      = 32 << 10 // bytes
 )
 
-// public are the paths whose requests prove themselves, or whose answers are no secret.
-var public = []string{"/healthz", "/readyz"}
-
 // New returns the extension.
 func New() sdk.Extension {
-	s := &site{}
-	return sdk.Extension{ID: ID, Start: s.start, Stop: s.stop, Tools: s.tools()}
+	s := &site{chat: chat.New(time.Now)}
+	return sdk.Extension{ID: ID, Start: s.start, Stop: s.stop, Channel: s.chat, Tools: s.tools()}
 }
 
 // site is the extension from its start to its stop.
 type site struct {
+	chat    *chat.Chat
 	door    *door.Door
 	address string // URL, as people reach the page
 	server  *http.Server
@@ -81,9 +80,9 @@ func (s *site) start(ctx context.Context, k *sdk.Kernel) error {
 		Store: k, Read: admin.Reader(conn), Manage: admin.Manager(conn), Channel: ID, Hosts: c.hosts(listener.Addr()),
 		Secure: c.secure(), Proxy: c.Proxy, Now: time.Now, Log: s.log,
 	})
+	s.chat.Start(k)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", healthy)
-	mux.HandleFunc("GET /readyz", healthy)
+	s.register(mux, k)
 	s.server = &http.Server{
 		Handler: s.door.Handler(mux, public...), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return ctx },
@@ -114,10 +113,6 @@ func (s *site) stop(ctx context.Context) error {
 		err = s.server.Close()
 	}
 	s.serving.Wait()
+	s.chat.Stop()
 	return err
-}
-
-func healthy(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("ok\n"))
 }
