@@ -33,6 +33,12 @@ type Message struct {
 	Agent        string // empty: the one that the conversation chose, or the default one
 	ReplyTo      string // ID of the line that it answers; empty: none
 	Attachments  []contract.Attachment
+	// Record is something to know before the message, such as what a program says was said
+	// before: the assistant is shown it as data. It starts no turn and is no line.
+	Record string
+	// ForwardedFrom names who wrote the text, if the sender only passes it on: it is data,
+	// never a command, an answer to a question or an approval. Empty: the sender wrote it.
+	ForwardedFrom string
 }
 
 // Line is one line of a conversation.

@@ -27,9 +27,9 @@ func (c *Chat) Say(ctx context.Context, v door.Visitor, m Message) (Line, error)
 	said := contract.UserMessage{
 		Text: m.Text, UserID: v.User, UserName: v.Name, Language: v.Language, ConversationID: v.User,
 		ThreadID: m.Conversation, Aside: m.Conversation != "" || v.Token != "", AgentID: m.Agent, MessageID: m.ID,
-		SentAt: c.now().Unix(),
+		SentAt: c.now().Unix(), ForwardedFrom: m.ForwardedFrom,
 	}
-	var settled sdk.Effects // uploads
+	var settled sdk.Effects // uploads, and the record
 	for _, a := range m.Attachments {
 		known, err := to.file(ctx, a.Blob)
 		if err != nil {
@@ -44,7 +44,15 @@ func (c *Chat) Say(ctx context.Context, v door.Visitor, m Message) (Line, error)
 	}
 	accept := sdk.Publish(contract.TopicUserMessage, said, sdk.Dedupe(idKey(v.User, m.Conversation, true, m.ID))).
 		Keep(contract.BlobsOf(l.Attachments)...)
-	return to.add(ctx, l, append(sdk.Effects{accept}, settled...)...)
+	first := sdk.Effects{accept}
+	if m.Record != "" {
+		// What is noted and starts no turn is, for the kernel, a reaction on nothing.
+		record := said
+		record.Text, record.Reaction, record.Attachments, record.Quote = m.Record, true, nil, nil
+		record.MessageID, record.ForwardedFrom = "", ""
+		first = sdk.Effects{sdk.Publish(contract.TopicUserMessage, record), accept}
+	}
+	return to.add(ctx, l, append(first, settled...)...)
 }
 
 func check(m Message) error {

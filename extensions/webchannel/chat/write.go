@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -82,7 +83,10 @@ func (c *conversation) add(ctx context.Context, l Line, first ...sdk.Effect) (Li
 	}
 	c.events = nil
 	if l.Mine {
-		if l.Event = results[0].GetEventId(); l.Event == "" {
+		for _, r := range results[:len(first)] { // a record comes before the message
+			l.Event = cmp.Or(r.GetEventId(), l.Event)
+		}
+		if l.Event == "" {
 			return l, c.takeBack(ctx, l)
 		}
 		c.events = append(c.events, l)
