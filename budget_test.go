@@ -21,26 +21,26 @@ type budget struct{ most, aim int }
 // tests and generated code. A package that needs more takes it from another one, or
 // moves out of the kernel.
 var budgets = map[string]budget{
-	"kernel":            {850, 890},
-	"kernel/admin":      {622, 400},
+	"kernel":            {852, 890},
+	"kernel/admin":      {597, 400},
 	"kernel/blobs":      {182, 180},
 	"kernel/bus":        {3013, 2950},
 	"kernel/clock":      {81, 120},
-	"kernel/directory":  {254, 240},
+	"kernel/directory":  {224, 240},
 	"kernel/fair":       {142, 190},
 	"kernel/host":       {1410, 1230},
 	"kernel/journal":    {337, 225},
 	"kernel/models":     {612, 690},
 	"kernel/people":     {344, 250},
 	"kernel/questions":  {178, 315},
-	"kernel/router":     {2551, 1850},
+	"kernel/router":     {2516, 1850},
 	"kernel/session":    {1328, 1150},
 	"kernel/supervisor": {1186, 1250},
 	"kernel/tools":      {1387, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14477, 12000}
+var kernelBudget = budget{14389, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -288,7 +289,7 @@ func (a *asked) row() *adminv1.Consent {
 }
 
 // Decide implements admin.Installation.
-func (d described) Decide(q *adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
+func (d described) Decide(_ context.Context, q *adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
 	id, changed, err := d.files.decide(d.plan.Load(), q)
 	if err != nil {
 		return nil, err

@@ -132,7 +132,8 @@ func kindsOf(m *manifests.Manifest) (kinds []string) {
 }
 
 // Configuration implements admin.Installation.
-func (d described) Configuration() (*adminv1.ConfigurationResponse, error) {
+func (d described) Configuration(context.Context, *adminv1.ConfigurationRequest,
+) (*adminv1.ConfigurationResponse, error) {
 	file := d.options.Home.Config()
 	text, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -143,13 +144,16 @@ func (d described) Configuration() (*adminv1.ConfigurationResponse, error) {
 	}, nil
 }
 
+// defaultLines is how many lines of a log are returned without a wish.
+const defaultLines = 200
+
 // Logs implements admin.Installation.
-func (d described) Logs(name string, lines int) (*adminv1.LogsResponse, error) {
-	p := d.plan.Load()
+func (d described) Logs(_ context.Context, q *adminv1.LogsRequest) (*adminv1.LogsResponse, error) {
+	p, name := d.plan.Load(), q.GetName()
 	if name != kernelLog && !slices.ContainsFunc(p.entries, func(e manifests.Entry) bool { return e.ID == name }) {
 		return nil, fmt.Errorf("%w: there is no extension %q", contract.ErrNotFound, name)
 	}
-	newest, err := d.logs.tail(name, lines)
+	newest, err := d.logs.tail(name, int(cmp.Or(q.GetLines(), defaultLines)))
 	if err != nil {
 		return nil, fmt.Errorf("%w: read the log of %s: %w", contract.ErrUnavailable, name, err)
 	}
@@ -157,18 +161,20 @@ func (d described) Logs(name string, lines int) (*adminv1.LogsResponse, error) {
 }
 
 // Backup implements admin.Installation.
-func (d described) Backup(ctx context.Context, file string, secrets bool) ([]byte, error) {
+func (d described) Backup(ctx context.Context, q *adminv1.BackupRequest) (*adminv1.BackupResponse, error) {
+	file := q.GetFile()
 	switch {
 	case file == "":
 		file = backup.Name(d.options.Home, time.Now())
 	case !filepath.IsAbs(file):
 		return nil, fmt.Errorf("%w: %s is relative; give an absolute path", contract.ErrInvalid, file)
 	}
-	info, err := d.createBackup(ctx, file, backup.Source{Secrets: secrets})
+	info, err := d.createBackup(ctx, file, backup.Source{Secrets: q.GetSecrets()})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", contract.ErrUnavailable, err)
 	}
-	return json.Marshal(info)
+	text, err := json.Marshal(info)
+	return &adminv1.BackupResponse{Info: text}, err
 }
 
 // sandboxOf describes the sandbox of a running extension. The members are the

@@ -88,7 +88,7 @@ func TestTheOwnerSeesProblemsAndDamage(t *testing.T) {
 		!strings.Contains(string(s.GetBackup()), `"nightly":true`) {
 		t.Errorf("%+v", s)
 	}
-	if _, err := d.Backup(context.Background(), "relative", false); !errors.Is(err, contract.ErrInvalid) {
+	if _, err := d.Backup(context.Background(), &adminv1.BackupRequest{File: "relative"}); !errors.Is(err, contract.ErrInvalid) {
 		t.Errorf("a backup with a relative name: %v", err)
 	}
 }

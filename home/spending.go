@@ -11,19 +11,19 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/metering"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel/directory"
 )
 
 // micros converts an amount of money to millionths.
 func micros(amount float64) int64 { return int64(math.Round(amount * 1e6)) }
 
 // limits returns the limits of what models may use: those of all models first.
-func (p *plan) limits() (all []directory.Limit) {
+func (p *plan) limits() (all []metering.Limit) {
 	m := p.config.Models
 	add := func(monthly bool, agent, model string, tokens int64, money float64, currency, setting string) {
-		l := directory.Limit{Monthly: monthly, Agent: agent, Model: model, Amount: tokens, Setting: setting}
+		l := metering.Limit{Monthly: monthly, Agent: agent, Model: model, Amount: tokens, Setting: setting}
 		amount := words.Sprintf("%d tokens", tokens)
 		if money > 0 {
 			l.Currency = cmp.Or(currency, m.Currency)
@@ -71,16 +71,16 @@ func (p *plan) limits() (all []directory.Limit) {
 			add(false, id, "", n, 0, "", fmt.Sprintf("agent.limits.daily_tokens: %d in its manifest", n))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b directory.Limit) int {
+	slices.SortStableFunc(all, func(a, b metering.Limit) int {
 		return strings.Compare(a.Agent+a.Model, b.Agent+b.Model) // empty ones first
 	})
 	return all
 }
 
 // budgets returns the limits of what models do for a person.
-func budgets(name string, b config.Budget) (all []directory.Limit) {
+func budgets(name string, b config.Budget) (all []metering.Limit) {
 	if n := b.DailyTokens; n > 0 {
-		all = append(all, directory.Limit{
+		all = append(all, metering.Limit{
 			Person: name, Amount: n, Setting: fmt.Sprintf("people.%s.daily_tokens: %d", name, n),
 			Name: words.Sprintf("today's limit of %v for %s", words.Sprintf("%d tokens", n), name),
 			Then: words.Sprintf("no model answers them until midnight"),
@@ -89,7 +89,7 @@ func budgets(name string, b config.Budget) (all []directory.Limit) {
 		})
 	}
 	if n := b.MonthlyTokens; n > 0 {
-		all = append(all, directory.Limit{
+		all = append(all, metering.Limit{
 			Person: name, Monthly: true, Amount: n, Setting: fmt.Sprintf("people.%s.monthly_tokens: %d", name, n),
 			Name: words.Sprintf("this month's limit of %v for %s", words.Sprintf("%d tokens", n), name),
 			Then: words.Sprintf("no model answers them until the end of the month"),

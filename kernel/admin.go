@@ -26,21 +26,22 @@ func (alone) Describe(*adminv1.Status, error) {}
 func (alone) Extensions(rows []*adminv1.Extension) []*adminv1.Extension { return rows }
 
 // Backup implements admin.Installation.
-func (alone) Backup(context.Context, string, bool) ([]byte, error) {
+func (alone) Backup(context.Context, *adminv1.BackupRequest) (*adminv1.BackupResponse, error) {
 	return nil, fmt.Errorf("%w: this kernel makes no backups", contract.ErrUnavailable)
 }
 
 // Decide implements admin.Installation.
-func (alone) Decide(*adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
+func (alone) Decide(context.Context, *adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
 	return nil, fmt.Errorf("%w: this kernel asks for no consent", contract.ErrUnavailable)
 }
 
 // Configuration implements admin.Installation.
-func (alone) Configuration() (*adminv1.ConfigurationResponse, error) {
+func (alone) Configuration(context.Context, *adminv1.ConfigurationRequest,
+) (*adminv1.ConfigurationResponse, error) {
 	return nil, fmt.Errorf("%w: this kernel has no configuration", contract.ErrUnavailable)
 }
 
 // Logs implements admin.Installation.
-func (alone) Logs(string, int) (*adminv1.LogsResponse, error) {
+func (alone) Logs(context.Context, *adminv1.LogsRequest) (*adminv1.LogsResponse, error) {
 	return nil, fmt.Errorf("%w: this kernel keeps no logs", contract.ErrUnavailable)
 }

@@ -62,7 +62,7 @@ func (k *Kernel) describe(s *directory.Snapshot, x *Spec) {
 		}
 	}
 	if c := x.Provides.Channel; c != nil {
-		known := directory.Channel{ID: x.ID, Name: x.name(), ChannelSpec: *c, State: state, Readiness: readiness}
+		known := directory.Channel{ID: x.ID, Name: x.name(), Spec: *c, State: state, Readiness: readiness}
 		if c.Local {
 			known.AllowFrom = append(slices.Clone(c.AllowFrom), "*") // a user who can open its socket is the owner
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/channel"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -54,7 +55,7 @@ type Provides struct {
 }
 
 // Channel is a way to talk to people.
-type Channel = directory.ChannelSpec
+type Channel = channel.Spec
 
 // Command is a slash command.
 type Command struct{ Name, Description string }

@@ -30,7 +30,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
-// Installation is what only the program around the kernel knows.
+// Installation is what only the program around the kernel knows, and can do.
 type Installation interface {
 	// Describe completes a status: version, home, sandbox, problems, hints, backups,
 	// and how to repair the damage of a store, if there is any.
@@ -40,27 +40,27 @@ type Installation interface {
 	Extensions(rows []*adminv1.Extension) []*adminv1.Extension
 	// Backup makes a backup and describes it in JSON. An empty file is named by the
 	// installation.
-	Backup(ctx context.Context, file string, secrets bool) (info []byte, err error)
-	// Configuration returns the configuration as it is on disk.
-	Configuration() (*adminv1.ConfigurationResponse, error)
-	// Logs returns the newest lines of a log.
-	Logs(name string, lines int) (*adminv1.LogsResponse, error)
+	Backup(ctx context.Context, q *adminv1.BackupRequest) (*adminv1.BackupResponse, error)
 	// Decide stores what the owner decided about an extension.
-	Decide(q *adminv1.DecideRequest) (*adminv1.DecideResponse, error)
+	Decide(ctx context.Context, q *adminv1.DecideRequest) (*adminv1.DecideResponse, error)
+	// Configuration returns the configuration as it is on disk.
+	Configuration(ctx context.Context, q *adminv1.ConfigurationRequest) (*adminv1.ConfigurationResponse, error)
+	// Logs returns the newest lines of a log.
+	Logs(ctx context.Context, q *adminv1.LogsRequest) (*adminv1.LogsResponse, error)
 }
 
 // Service implements both services of adminv1. All fields must be set.
 type Service struct {
-	Installation Installation
-	Started      time.Time
-	Journal      journal.Store
-	Bus          *bus.Bus
-	Store        *session.Store
-	Known        *directory.Directory
-	Router       *router.MessageRouter
-	Tools        *tools.Runner
-	Ledger       *models.Ledger
-	Supervisor   *supervisor.Supervisor
+	Installation
+	Started    time.Time
+	Journal    journal.Store
+	Bus        *bus.Bus
+	Store      *session.Store
+	Known      *directory.Directory
+	Router     *router.MessageRouter
+	Tools      *tools.Runner
+	Ledger     *models.Ledger
+	Supervisor *supervisor.Supervisor
 }
 
 // Register adds both services to a server.

@@ -45,17 +45,18 @@ func (*house) Describe(s *adminv1.Status, _ error) { s.Home = "/home" }
 func (h *house) Extensions(rows []*adminv1.Extension) []*adminv1.Extension {
 	return append(rows, h.extensions...)
 }
-func (*house) Configuration() (*adminv1.ConfigurationResponse, error) {
+func (*house) Configuration(context.Context, *adminv1.ConfigurationRequest,
+) (*adminv1.ConfigurationResponse, error) {
 	return &adminv1.ConfigurationResponse{Text: "timezone: Europe/Berlin\n"}, nil
 }
-func (*house) Logs(name string, lines int) (*adminv1.LogsResponse, error) {
-	return &adminv1.LogsResponse{Lines: []string{name, strconv.Itoa(lines)}}, nil
+func (*house) Logs(_ context.Context, q *adminv1.LogsRequest) (*adminv1.LogsResponse, error) {
+	return &adminv1.LogsResponse{Lines: []string{q.GetName(), strconv.Itoa(int(q.GetLines()))}}, nil
 }
-func (*house) Decide(q *adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
+func (*house) Decide(_ context.Context, q *adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
 	return &adminv1.DecideResponse{Extension: &adminv1.Extension{Id: q.GetId()}, Changed: q.GetAllow()}, nil
 }
-func (*house) Backup(_ context.Context, file string, _ bool) ([]byte, error) {
-	return []byte(`{"file":"` + file + `"}`), nil
+func (*house) Backup(_ context.Context, q *adminv1.BackupRequest) (*adminv1.BackupResponse, error) {
+	return &adminv1.BackupResponse{Info: []byte(`{"file":"` + q.GetFile() + `"}`)}, nil
 }
 
 // reads reads a world without a connection: a bubble has none.

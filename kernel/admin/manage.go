@@ -59,15 +59,20 @@ func commit[T any](s *Service, change func(*bus.Tx) (T, error)) (made T, err err
 	return made, err
 }
 
-// Approve implements adminv1.ManageServer.
-func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (*adminv1.Account, error) {
-	p, err := commit(s, func(tx *bus.Tx) (*people.Account, error) {
-		return s.Router.Approve(tx, q.GetCode(), q.GetRole())
-	})
+// changed makes a change, and returns the row of what was changed.
+func changed[T, R any](s *Service, row func(*T) *R, change func(*bus.Tx) (*T, error)) (*R, error) {
+	made, err := commit(s, change)
 	if err != nil {
 		return nil, err
 	}
-	return account(p), nil
+	return row(made), nil
+}
+
+// Approve implements adminv1.ManageServer.
+func (s *Service) Approve(_ context.Context, q *adminv1.ApproveRequest) (*adminv1.Account, error) {
+	return changed(s, account, func(tx *bus.Tx) (*people.Account, error) {
+		return s.Router.Approve(tx, q.GetCode(), q.GetRole())
+	})
 }
 
 // Admit implements adminv1.ManageServer.
@@ -75,11 +80,7 @@ func (s *Service) Admit(_ context.Context, q *adminv1.AdmitRequest) (*adminv1.Ac
 	a := people.Account{
 		Channel: q.GetChannel(), UserID: q.GetUserId(), Name: q.GetName(), Conversation: q.GetConversation(),
 	}
-	met, err := commit(s, func(tx *bus.Tx) (*people.Account, error) { return s.Router.Admit(tx, a, q.GetPerson()) })
-	if err != nil {
-		return nil, err
-	}
-	return account(met), nil
+	return changed(s, account, func(tx *bus.Tx) (*people.Account, error) { return s.Router.Admit(tx, a, q.GetPerson()) })
 }
 
 // Revoke implements adminv1.ManageServer.
@@ -91,23 +92,14 @@ func (s *Service) Revoke(_ context.Context, q *adminv1.RevokeRequest) (*adminv1.
 
 // SetRole implements adminv1.ManageServer.
 func (s *Service) SetRole(_ context.Context, q *adminv1.SetRoleRequest) (*adminv1.Person, error) {
-	return s.person(func(tx *bus.Tx) (*people.Person, error) {
+	return changed(s, withoutAccounts, func(tx *bus.Tx) (*people.Person, error) {
 		return s.Router.SetRole(tx, q.GetPerson(), q.GetRole())
 	})
 }
 
 // Unlink implements adminv1.ManageServer.
 func (s *Service) Unlink(_ context.Context, q *adminv1.UnlinkRequest) (*adminv1.Person, error) {
-	return s.person(func(tx *bus.Tx) (*people.Person, error) { return s.Router.Unlink(tx, q.GetAccount()) })
-}
-
-// person changes a person.
-func (s *Service) person(change func(*bus.Tx) (*people.Person, error)) (*adminv1.Person, error) {
-	p, err := commit(s, change)
-	if err != nil {
-		return nil, err
-	}
-	return person(p, nil), nil
+	return changed(s, withoutAccounts, func(tx *bus.Tx) (*people.Person, error) { return s.Router.Unlink(tx, q.GetAccount()) })
 }
 
 // RemovePerson implements adminv1.ManageServer.
@@ -127,13 +119,9 @@ func (s *Service) ClearPairings(
 
 // SetHousehold implements adminv1.ManageServer.
 func (s *Service) SetHousehold(_ context.Context, q *adminv1.SetHouseholdRequest) (*adminv1.Group, error) {
-	g, err := commit(s, func(tx *bus.Tx) (*session.Group, error) {
+	return changed(s, group, func(tx *bus.Tx) (*session.Group, error) {
 		return s.Router.SetHousehold(tx, q.GetGroup(), q.GetHousehold())
 	})
-	if err != nil {
-		return nil, err
-	}
-	return group(*g), nil
 }
 
 // RevokeApprovals implements adminv1.ManageServer.
@@ -180,15 +168,4 @@ func (s *Service) CallTool(ctx context.Context, q *adminv1.CallToolRequest) (*ad
 	}
 	result, err := s.Tools.CallOutsideTurn(ctx, q.GetName(), q.GetArguments(), of)
 	return &adminv1.ToolResult{Content: result.GetContent(), IsError: result.GetIsError()}, err
-}
-
-// Backup implements adminv1.ManageServer.
-func (s *Service) Backup(ctx context.Context, q *adminv1.BackupRequest) (*adminv1.BackupResponse, error) {
-	info, err := s.Installation.Backup(ctx, q.GetFile(), q.GetSecrets())
-	return &adminv1.BackupResponse{Info: info}, err
-}
-
-// Decide implements adminv1.ManageServer.
-func (s *Service) Decide(_ context.Context, q *adminv1.DecideRequest) (*adminv1.DecideResponse, error) {
-	return s.Installation.Decide(q)
 }

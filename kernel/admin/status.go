@@ -158,8 +158,8 @@ func (s *Service) People(ctx context.Context, _ *adminv1.PeopleRequest) (*adminv
 			return err
 		}
 		groups, err := journal.All[session.Group](r, contract.KernelSource, session.GroupPrefix)
-		for _, g := range groups {
-			all.Groups = append(all.Groups, group(g))
+		for i := range groups {
+			all.Groups = append(all.Groups, group(&groups[i]))
 		}
 		return err
 	})
@@ -183,17 +183,6 @@ func (s *Service) Approvals(ctx context.Context, _ *adminv1.ApprovalsRequest) (*
 	})
 }
 
-// Configuration implements adminv1.ReadServer.
-func (s *Service) Configuration(context.Context, *adminv1.ConfigurationRequest,
-) (*adminv1.ConfigurationResponse, error) {
-	return s.Installation.Configuration()
-}
-
-// Logs implements adminv1.ReadServer.
-func (s *Service) Logs(_ context.Context, q *adminv1.LogsRequest) (*adminv1.LogsResponse, error) {
-	return s.Installation.Logs(q.GetName(), int(cmp.Or(q.GetLines(), 200)))
-}
-
 // Questions implements adminv1.ReadServer.
 func (s *Service) Questions(ctx context.Context, _ *adminv1.QuestionsRequest) (*adminv1.QuestionsResponse, error) {
 	var rows adminv1.QuestionsResponse
@@ -213,7 +202,7 @@ func (s *Service) Questions(ctx context.Context, _ *adminv1.QuestionsRequest) (*
 	return &rows, err
 }
 
-func group(g session.Group) *adminv1.Group {
+func group(g *session.Group) *adminv1.Group {
 	return &adminv1.Group{
 		Id: g.ID, Channel: g.Channel, Conversation: valid(g.Address), Name: valid(g.Name), Household: g.Household,
 	}
@@ -225,6 +214,8 @@ func account(a *people.Account) *adminv1.Account {
 		ApprovedAtUs: a.ApprovedAt, Conversation: valid(a.Conversation),
 	}
 }
+
+func withoutAccounts(p *people.Person) *adminv1.Person { return person(p, nil) }
 
 func person(p *people.Person, accounts []people.Account) *adminv1.Person {
 	x := &adminv1.Person{

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/channel"
 	"github.com/switchboard-run/switchboard/kernel/blobs"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -21,7 +22,7 @@ func TestAnAgentSendsAFileOfItsConversation(t *testing.T) {
 		telegram, orchestrator := w.Channel("telegram"), w.Agent("orchestrator")
 		telegram.Admits("anna")
 		others := map[string]*kerneltest.Channel{}
-		for id, can := range map[string]directory.ChannelSpec{
+		for id, can := range map[string]channel.Spec{
 			"images":    {Attachments: []string{contract.KindImage, contract.KindDocument}},
 			"documents": {Attachments: []string{contract.KindDocument}, MaxAttachment: 5},
 			"texts":     {},

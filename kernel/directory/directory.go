@@ -16,8 +16,11 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/channel"
 	"github.com/switchboard-run/switchboard/contract/command"
+	"github.com/switchboard-run/switchboard/contract/coretool"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/metering"
 	"github.com/switchboard-run/switchboard/contract/schema"
 )
 
@@ -94,8 +97,8 @@ type Settings struct {
 	Hold           time.Duration // how long sends to a channel that is not ready are kept
 	ModelOrder     []string      // of the model "default"; nil: by what is configured
 	ModelNames     map[string][]string
-	Limits         []Limit // of what models may use
-	Currency       string  // the default one of prices and limits
+	Limits         []metering.Limit // of what models may use
+	Currency       string           // the default one of prices and limits
 	// Price sets the cost of a completion by the price of its model, if that is known. Else
 	// it is what the provider reported; nil: no model has a price.
 	Price       func(*contract.ModelUsage)
@@ -119,19 +122,6 @@ type BlobLimits struct {
 	Total     int64 // all
 }
 
-// Limit bounds what models may use in a day, or in a calendar month.
-type Limit struct {
-	Monthly      bool
-	Agent, Model string // of which; empty: of all
-	Person       string // for whom, by a name that only one person has; empty: for anyone
-	Currency     string // of the money that it counts; empty: it counts tokens
-	Amount       int64  // of tokens, or millionths of the currency
-	// Name, Setting and Then are for texts: "today's limit of 5 tokens for all models",
-	// where the owner set it, and "no model is asked until midnight".
-	Name, Setting, Then string
-	Refusal             string // to whom it refuses a completion; empty: made of these
-}
-
 // Program names commands of the program around the kernel, for texts. Empty: there
 // is none.
 type Program struct {
@@ -152,29 +142,11 @@ func Hint(format, command string, args ...string) string {
 
 // Channel connects people to the kernel.
 type Channel struct {
-	ChannelSpec
+	channel.Spec
 	ID        string
 	Name      string
 	State     string // of the process
 	Readiness *extensionv1.Readiness
-}
-
-// ChannelSpec says what a channel can do, and whom it admits.
-type ChannelSpec struct {
-	MaxLength int // of one message, in UTF-16 units; 0: no limit
-	Formats   []string
-	Dedupe    time.Duration // how long a message id is shown only once
-	Drafts    bool          // shows text that is being written
-	Actions   bool          // shows buttons; in others their commands stand in the text
-	Local     bool          // only the owner can reach it: everyone on it is admitted
-	AllowFrom []string      // user ids admitted without pairing; "*": everyone
-	// Attachments are the kinds of files that it sends, and MaxAttachment the size of the
-	// largest, in bytes; 0: no limit. Others are named in the text.
-	Attachments   []string
-	MaxAttachment int64
-	// HoldUncertain keeps a send with an unknown outcome for the owner instead of
-	// repeating it.
-	HoldUncertain bool
 }
 
 // Ready reports whether sends can be delivered now.
@@ -304,23 +276,7 @@ func (s *Snapshot) Offered(agent string, t *Tool) bool {
 // and that of other tools. A private tool is matched by its full name only. A pattern after
 // a - excludes what it matches.
 func (t *Tool) Matches(patterns []string) bool {
-	excluded := func(p string) bool {
-		rest, out := strings.CutPrefix(p, "-")
-		return out && MatchesTool([]string{rest}, t.Name)
-	}
-	return !slices.ContainsFunc(patterns, excluded) &&
-		(slices.Contains(patterns, t.Name) || !t.Tool.GetPrivate() && MatchesTool(patterns, t.Name))
-}
-
-// MatchesTool is Matches for a tool that may be unknown, and is not private.
-func MatchesTool(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return p == name || covers(p, name) })
-}
-
-// covers reports whether a pattern with a * at its end covers a name.
-func covers(pattern, name string) bool {
-	prefix, wild := strings.CutSuffix(pattern, "*")
-	return wild && strings.HasPrefix(name, prefix)
+	return coretool.Grants(patterns, t.Name, t.Tool.GetPrivate())
 }
 
 // NeedsApproval reports whether a person must approve the agent's call of a tool:
@@ -330,14 +286,14 @@ func (s *Snapshot) NeedsApproval(agent string, t *Tool) bool {
 	if a := s.Agent(agent); a != nil {
 		patterns = slices.Concat(patterns, a.Approve)
 	}
-	return t.Tool.GetApprove() || MatchesTool(patterns, t.Name)
+	return t.Tool.GetApprove() || coretool.Matches(patterns, t.Name)
 }
 
 // UsesToolsOf reports whether the agent's manifest grants tools of an extension.
 func (s *Snapshot) UsesToolsOf(agent, extension string) bool {
 	a := s.Agent(agent)
 	return a != nil && slices.ContainsFunc(a.Spec.GetUsesTools(), func(pattern string) bool {
-		return strings.HasPrefix(pattern, extension+"/") || covers(pattern, extension+"/")
+		return strings.HasPrefix(pattern, extension+"/") || coretool.Matches([]string{pattern}, extension+"/")
 	})
 }
 

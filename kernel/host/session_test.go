@@ -14,6 +14,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/channel"
 	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
@@ -40,7 +41,7 @@ func withChat(w *world) chat {
 				ID:    "telegram",
 				Name:  "Telegram",
 				State: contract.StateActive,
-				ChannelSpec: directory.ChannelSpec{
+				Spec: channel.Spec{
 					AllowFrom: []string{"*"},
 					Drafts:    true,
 					MaxLength: 4096,

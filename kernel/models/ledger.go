@@ -168,7 +168,7 @@ func (l *Ledger) reached(dir *directory.Snapshot, u *contract.ModelUsage) (d *da
 
 // limit is a limit, and what it counts.
 type limit struct {
-	*directory.Limit
+	*metering.Limit
 	subjects []metering.Subject
 }
 
@@ -176,7 +176,7 @@ type limit struct {
 func (l *Ledger) limits(dir *directory.Snapshot) (all []limit, err error) {
 	var known []*people.Person
 	var accounts map[string][]people.Account
-	if slices.ContainsFunc(dir.Limits, func(x directory.Limit) bool { return x.Person != "" }) {
+	if slices.ContainsFunc(dir.Limits, func(x metering.Limit) bool { return x.Person != "" }) {
 		if err := l.bus.View(context.Background(), func(r journal.Reader) (err error) {
 			known, accounts, err = people.All(r)
 			return err

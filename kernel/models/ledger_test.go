@@ -13,6 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/metering"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -96,9 +97,9 @@ func (w *world) limit(limits map[string]int64) {
 }
 
 // daily are limits of tokens, by models, as home makes them.
-func daily(limits map[string]int64) (all []directory.Limit) {
+func daily(limits map[string]int64) (all []metering.Limit) {
 	for model, n := range limits {
-		l := directory.Limit{
+		l := metering.Limit{
 			Model: model, Amount: n, Setting: fmt.Sprintf("models.daily_tokens: {%s: %d}", model, n),
 			Name: fmt.Sprintf("today's limit of %d tokens for %s", n, model), Then: "it is not asked until midnight",
 		}
@@ -208,7 +209,7 @@ func TestLimits(t *testing.T) {
 				w.limit(limited.limits)
 				if limited.agent > 0 {
 					w.Know(func(s *directory.Snapshot) {
-						s.Limits = []directory.Limit{
+						s.Limits = []metering.Limit{
 							{
 								Agent: "chat", Amount: limited.agent, Setting: "agent.limits.daily_tokens: 500 in its manifest",
 								Name: "today's limit of 500 tokens for the agent chat",
@@ -390,7 +391,7 @@ func TestAnEventAtTheEndOfItsChain(t *testing.T) {
 
 // money has the model a/m, of which a million tokens cost 2, cached ones 0.5, and 8 for
 // the output, e/m, which is paid in euros, and models without a price.
-func (w *world) money(limits ...directory.Limit) {
+func (w *world) money(limits ...metering.Limit) {
 	w.Know(func(s *directory.Snapshot) {
 		s.Limits, s.Currency = limits, "USD"
 		s.Price = func(u *contract.ModelUsage) {
@@ -431,8 +432,8 @@ func TestMoneyIsCounted(t *testing.T) {
 func TestCurrenciesAreCountedApart(t *testing.T) {
 	run(t, func(w *world) {
 		w.money(
-			directory.Limit{Currency: "USD", Amount: 5_000_000, Name: "dollars", Setting: "models.limits[0]"},
-			directory.Limit{Currency: "EUR", Amount: 3_000_000, Name: "euros", Setting: "models.limits[1]"},
+			metering.Limit{Currency: "USD", Amount: 5_000_000, Name: "dollars", Setting: "models.limits[0]"},
+			metering.Limit{Currency: "EUR", Amount: 3_000_000, Name: "euros", Setting: "models.limits[1]"},
 		)
 		w.spends("chat", "a/m", 2_000_000, 0)
 		w.spends("chat", "e/m", 2_000_000, 0)
@@ -471,9 +472,9 @@ func TestReportedCostIsCounted(t *testing.T) {
 func TestLimitsOfMoneyAndMonths(t *testing.T) {
 	run(t, func(w *world) {
 		w.money(
-			directory.Limit{Monthly: true, Currency: "USD", Amount: 10_000_000, Name: "the month", Setting: "models.limits[0]"},
-			directory.Limit{Agent: "chat", Currency: "USD", Amount: 4_000_000, Name: "chat", Setting: "models.limits[1]", Then: "wait"},
-			directory.Limit{Monthly: true, Model: "local/m", Amount: 50, Name: "local", Setting: "models.limits[2]"},
+			metering.Limit{Monthly: true, Currency: "USD", Amount: 10_000_000, Name: "the month", Setting: "models.limits[0]"},
+			metering.Limit{Agent: "chat", Currency: "USD", Amount: 4_000_000, Name: "chat", Setting: "models.limits[1]", Then: "wait"},
+			metering.Limit{Monthly: true, Model: "local/m", Amount: 50, Name: "local", Setting: "models.limits[2]"},
 		)
 		w.spends("chat", "local/m", 40, 9)
 		w.spends("chat", "a/m", 2_000_000, 0)

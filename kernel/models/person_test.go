@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/metering"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -45,7 +46,7 @@ func (w *world) asksFor(account string, tokens int64) error {
 
 func (w *world) budget(person string, tokens int64) {
 	w.Know(func(s *directory.Snapshot) {
-		s.Limits = []directory.Limit{{
+		s.Limits = []metering.Limit{{
 			Person: person, Amount: tokens, Setting: "people.anna.daily_tokens", Name: "today's limit for anna",
 			Then: "no model answers them until midnight", Refusal: "You have used your tokens.",
 		}}

@@ -147,7 +147,7 @@ func (r *MessageRouter) SetRole(tx *bus.Tx, person, role string) (*people.Person
 	all, errOf := p.Stored(tx)
 	for _, a := range all {
 		if role == people.RoleBlocked && err == nil {
-			_, err = r.endAccount(tx, a, false)
+			err = r.endAccount(tx, a, false, &adminv1.RevokeResponse{})
 		}
 		err = errors.Join(err, r.noteChange(tx, a, role))
 	}
@@ -167,19 +167,11 @@ func (r *MessageRouter) RemovePerson(tx *bus.Tx, person string) (*adminv1.Revoke
 	}
 	ended := &adminv1.RevokeResponse{}
 	all, err := p.Stored(tx)
-	if err != nil {
-		return nil, err
-	}
 	for _, a := range all {
-		one, err := r.endAccount(tx, a, true)
-		if err = errors.Join(err, people.Delete(tx, a)); err != nil {
-			return nil, err
-		}
-		ended.Event, ended.Events = one.GetEvent(), append(ended.Events, one.GetEvent())
-		ended.Turns, ended.Jobs = ended.Turns+one.GetTurns(), ended.Jobs+one.GetJobs()
-		ended.Questions, ended.Sends = ended.Questions+one.GetQuestions(), ended.Sends+one.GetSends()
+		err = errors.Join(err, r.endAccount(tx, a, true, ended), people.Delete(tx, a))
+		ended.Events = append(ended.Events, ended.GetEvent())
 	}
-	return ended, nil
+	return ended, err
 }
 
 // forGuests reports whether a guest may use a command.

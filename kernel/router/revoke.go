@@ -32,33 +32,30 @@ func (r *MessageRouter) Revoke(tx *bus.Tx, channel, user string) (*adminv1.Revok
 	if a == nil || a.ApprovedAt == 0 {
 		return nil, fmt.Errorf("%w: %q is not approved on %s", contract.ErrNotFound, user, channel)
 	}
-	ended, err := r.endAccount(tx, a, false)
-	if err != nil {
-		return nil, err
-	}
-	return ended, people.Delete(tx, a)
+	ended := &adminv1.RevokeResponse{}
+	return ended, errors.Join(r.endAccount(tx, a, false, ended), people.Delete(tx, a))
 }
 
-// endAccount ends what runs and waits for an account; removed: and deletes what is its
-// own.
-func (r *MessageRouter) endAccount(tx *bus.Tx, a *people.Account, removed bool) (*adminv1.RevokeResponse, error) {
+// endAccount ends what runs and waits for an account, and counts it; removed: and deletes
+// what is its own.
+func (r *MessageRouter) endAccount(tx *bus.Tx, a *people.Account, removed bool, ended *adminv1.RevokeResponse) error {
 	v := &revocation{
 		MessageRouter: r, tx: tx, account: *a, conversations: map[string]*journal.Conversation{}, sessions: map[int64]bool{},
-		ended: &adminv1.RevokeResponse{},
+		ended: ended,
 	}
 	for _, step := range []func() error{v.find, v.endQuestions, v.endHeld, v.endWaiting, v.close} {
 		if err := step(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	e, err := tx.Emit(contract.TopicPersonRevoked, "", v.event(removed))
-	v.ended.Event = e.GetId()
+	ended.Event = e.GetId()
 	for _, id := range slices.Sorted(maps.Keys(v.sessions)) {
 		if err == nil && removed {
 			err = r.sessions.Delete(tx, journal.SessionID(id))
 		}
 	}
-	return v.ended, err
+	return err
 }
 
 type revocation struct {

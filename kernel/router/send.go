@@ -44,7 +44,7 @@ func (r *MessageRouter) parts(tx *bus.Tx, to *place, m contract.ChannelSend, opt
 	if held, err := r.hold(tx, to, m, options); held || err != nil {
 		return nil, err
 	}
-	m = fit(to, m)
+	m = to.channel.Fit(to.language, m)
 	texts := markdown.Parts(m.Text, to.channel.MaxLength)
 	for i, text := range texts {
 		part := m

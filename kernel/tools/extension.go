@@ -42,7 +42,7 @@ func Effects() []bus.Effect {
 }
 
 func mayCall(a *bus.Actor, e *busv1.Effect) error {
-	if name := e.GetCall().GetTool(); !directory.MatchesTool(a.Tools, name) {
+	if name := e.GetCall().GetTool(); !coretool.Matches(a.Tools, name) {
 		return fmt.Errorf("%w: the manifest of %q lacks \"permissions: {tools: [%s]}\"", contract.ErrDenied, a.ID, name)
 	}
 	return nil
