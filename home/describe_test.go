@@ -88,7 +88,8 @@ func TestTheOwnerSeesProblemsAndDamage(t *testing.T) {
 		!strings.Contains(string(s.GetBackup()), `"nightly":true`) {
 		t.Errorf("%+v", s)
 	}
-	if _, err := d.Backup(context.Background(), &adminv1.BackupRequest{File: "relative"}); !errors.Is(err, contract.ErrInvalid) {
+	relative := &adminv1.BackupRequest{File: "relative"}
+	if _, err := d.Backup(context.Background(), relative); !errors.Is(err, contract.ErrInvalid) {
 		t.Errorf("a backup with a relative name: %v", err)
 	}
 }

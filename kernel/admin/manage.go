@@ -99,7 +99,9 @@ func (s *Service) SetRole(_ context.Context, q *adminv1.SetRoleRequest) (*adminv
 
 // Unlink implements adminv1.ManageServer.
 func (s *Service) Unlink(_ context.Context, q *adminv1.UnlinkRequest) (*adminv1.Person, error) {
-	return changed(s, withoutAccounts, func(tx *bus.Tx) (*people.Person, error) { return s.Router.Unlink(tx, q.GetAccount()) })
+	return changed(s, withoutAccounts, func(tx *bus.Tx) (*people.Person, error) {
+		return s.Router.Unlink(tx, q.GetAccount())
+	})
 }
 
 // RemovePerson implements adminv1.ManageServer.
