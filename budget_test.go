@@ -22,7 +22,7 @@ type budget struct{ most, aim int }
 // moves out of the kernel.
 var budgets = map[string]budget{
 	"kernel":            {852, 890},
-	"kernel/admin":      {597, 400},
+	"kernel/admin":      {599, 400},
 	"kernel/blobs":      {182, 180},
 	"kernel/bus":        {3013, 2950},
 	"kernel/clock":      {81, 120},
@@ -40,7 +40,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14389, 12000}
+var kernelBudget = budget{14391, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()
