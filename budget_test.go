@@ -24,11 +24,11 @@ var budgets = map[string]budget{
 	"kernel":            {852, 890},
 	"kernel/admin":      {599, 400},
 	"kernel/blobs":      {182, 180},
-	"kernel/bus":        {3013, 2950},
+	"kernel/bus":        {3015, 2950},
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {224, 240},
 	"kernel/fair":       {142, 190},
-	"kernel/host":       {1410, 1230},
+	"kernel/host":       {1407, 1230},
 	"kernel/journal":    {337, 225},
 	"kernel/models":     {612, 690},
 	"kernel/people":     {344, 250},
@@ -40,7 +40,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14391, 12000}
+var kernelBudget = budget{14390, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

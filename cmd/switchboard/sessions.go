@@ -17,8 +17,8 @@ import (
 )
 
 func newSessionsCommand() *cobra.Command {
-	return group("sessions", "Conversations and their histories", newSessionsList(), newSessionsShow(),
-		newSessionsExport(), newSessionsDelete())
+	return group("sessions", "Conversations and their histories", newSessionsList(), newSessionsSearch(),
+		newSessionsShow(), newSessionsExport(), newSessionsDelete())
 }
 
 func newSessionsList() *cobra.Command {

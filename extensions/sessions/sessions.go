@@ -1,10 +1,17 @@
-// Package sessions is the extension by which agents read sessions: which there
-// are, and what was said in them.
+// Package sessions is the extension by which agents read sessions, and people and agents
+// search them: which there are, and what was said in them.
 //
 // Its tools are private: an agent has them only if its uses_tools names them. Asked
 // from a conversation that others can read, they see that conversation alone, and
-// elsewhere those of the person who asks; the kernel sees to that. No address of a chat or
-// a person is ever part of an answer.
+// elsewhere those of the person who asks; the kernel decides that for each session. The
+// owner's command line sees all. No address of a chat or a person is ever part of an answer.
+//
+// # The index
+//
+// A search reads what was said since the last one into an index (package index) in the data
+// directory, and closes it a minute later. Nothing is read before the first search. The
+// index may be deleted at any time. Deleted sessions are never found; their words leave
+// the file within an hour.
 package sessions
 
 import (
@@ -17,6 +24,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/sdk"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 // ID is the extension's id.
@@ -29,8 +37,14 @@ func New() sdk.Extension {
 		ID: ID,
 		Start: func(_ context.Context, k *sdk.Kernel) error {
 			r.sessions, r.channels, r.location = k.Services().Sessions, k, k.Location()
+			r.finder = newFinder(admin.Reader(k.Services().Conn), k.DataDir(), k.Log())
 			return nil
 		},
+		Run: func(ctx context.Context, _ *sdk.Kernel) error {
+			r.finder.sweep(ctx)
+			return nil
+		},
+		Stop: func(ctx context.Context) error { return r.finder.stop(ctx) },
 		Tools: []sdk.Tool{
 			{
 				Name:        "list_sessions",
@@ -57,6 +71,14 @@ func New() sdk.Extension {
 				),
 				Call: r.get,
 			},
+			{
+				Name:        "search",
+				ReadOnly:    true,
+				Private:     true,
+				Description: "Search all that was said in conversations (messages, chats, history), the newest first.",
+				Schema:      []byte(searchSchema),
+				Call:        r.search,
+			},
 		},
 	}
 }
@@ -68,6 +90,7 @@ type reader struct {
 		Channels(ctx context.Context) ([]*kernelv1.Channel, error)
 	}
 	location *time.Location
+	finder   *finder
 }
 
 // row is a session as an agent sees it.
@@ -105,13 +128,9 @@ func (r *reader) rows(ctx context.Context, c sdk.ToolCall, request *kernelv1.Lis
 	if err != nil {
 		return nil, contract.FromStatus(err)
 	}
-	channels, err := r.channels.Channels(ctx)
+	names, err := r.channelNames(ctx)
 	if err != nil {
 		return nil, err
-	}
-	names := map[string]string{}
-	for _, channel := range channels {
-		names[channel.GetId()] = channel.GetName()
 	}
 	rows := make([]row, 0, len(found.GetSessions()))
 	for _, s := range found.GetSessions() {
@@ -131,6 +150,16 @@ func (r *reader) rows(ctx context.Context, c sdk.ToolCall, request *kernelv1.Lis
 		})
 	}
 	return rows, nil
+}
+
+// channelNames returns the names of the channels by their ids.
+func (r *reader) channelNames(ctx context.Context) (map[string]string, error) {
+	channels, err := r.channels.Channels(ctx)
+	names := map[string]string{}
+	for _, channel := range channels {
+		names[channel.GetId()] = channel.GetName()
+	}
+	return names, err
 }
 
 // time formats a time in the zone of the person for whom a call is made.

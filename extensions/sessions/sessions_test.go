@@ -31,7 +31,7 @@ func TestTimesInTheZoneOfThePerson(t *testing.T) {
 	k := &kernel{rows: []*busv1.Entry{{Kind: contract.EntryAnswer, Seq: 1, Text: "hi"}}}
 	c := sdk.ToolCall{Session: "s1", Arguments: json.RawMessage(`{"session_id":"s1"}`), Location: time.FixedZone("there", 9*3600)}
 	for _, tool := range []func(context.Context, sdk.ToolCall) (sdk.ToolResult, error){
-		(&reader{k, k, time.UTC}).list, (&reader{k, k, time.UTC}).get,
+		(&reader{sessions: k, channels: k, location: time.UTC}).list, (&reader{sessions: k, channels: k, location: time.UTC}).get,
 	} {
 		if got, err := tool(t.Context(), c); err != nil || !strings.Contains(got.Content, "1970-01-01T09:00:00+09:00") ||
 			strings.Contains(got.Content, "00:00:00Z") {
@@ -99,7 +99,7 @@ func TestSessionsAreNamedInWords(t *testing.T) {
 	t.Parallel()
 	k := &kernel{}
 	var got struct{ Sessions []row }
-	call(t, (&reader{k, k, time.UTC}).list, `{}`, &got)
+	call(t, (&reader{sessions: k, channels: k, location: time.UTC}).list, `{}`, &got)
 	names := make([]string, 0, len(got.Sessions))
 	for _, s := range got.Sessions {
 		names = append(names, fmt.Sprintf("%s %s %q own:%t %q", s.ID, s.Kind, s.Name, s.Own, s.Channel))
@@ -131,7 +131,7 @@ func TestATranscriptIsReadInPages(t *testing.T) {
 	for i, e := range k.rows {
 		e.Seq = int64(i + 1)
 	}
-	r := &reader{k, k, time.UTC}
+	r := &reader{sessions: k, channels: k, location: time.UTC}
 	var seqs []int64
 	for before := int64(0); before > 0 || seqs == nil; {
 		arguments := `{"session_id":"s1","limit":25}`

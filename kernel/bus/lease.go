@@ -23,6 +23,8 @@ type Lease struct {
 	Agent      string // of an agent's input
 	Session    int64
 	Call       int64 // of a tool call: its row
+	// For is whose things the tool may use that runs outside of any turn.
+	For contract.Principal
 
 	asked    atomic.Int64 // completions of the turn so far
 	item     *item
@@ -67,11 +69,12 @@ func (b *Bus) Lease(a *Actor, token string) (*Lease, error) {
 
 // LeaseCall gives the extension that runs a tool a lease for a call of a turn, for
 // the input that the turn answers. It belongs to the row of the call: it outlives
-// the attempt that asked for the call, and ends with the row. Outside of any turn, turn is an
-// empty lease, and input nil.
+// the attempt that asked for the call, and ends with the row. Outside of any turn, turn has
+// nothing but For, and input is nil.
 func (b *Bus) LeaseCall(a *Actor, turn *Lease, input *busv1.Event, call int64) *Lease {
 	l := &Lease{
 		Extension: a.ID, Generation: a.Generation, Event: input, Agent: turn.Agent, Session: turn.Session, Call: call,
+		For: turn.For,
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

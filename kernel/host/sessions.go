@@ -109,30 +109,27 @@ func readable(j journal.Reader, a *bus.Actor, l *bus.Lease, named string) (*jour
 	if err != nil {
 		return nil, err
 	}
-	p := contract.Principal{}
+	p := l.For
 	if s != nil {
 		p, _, err = session.For(j, s, session.InputOf(l.Event).Person)
 	} else if given := commandOf(l); given != nil {
 		p = given.Caller()
 	}
-	if err != nil {
-		return nil, err
-	}
-	whose, err := session.WhoseIs(j, of)
-	if err == nil && !p.Sees(whose) {
+	whose, unknown := session.WhoseIs(j, of)
+	if err = errors.Join(err, unknown); err == nil && !p.Sees(whose) {
 		err = fmt.Errorf("%w: there is no session %q", contract.ErrNotFound, named)
 	}
 	return of, err
 }
 
 // inGroup reports whether others can read what the holder of a lease answers: in its
-// own session or, without one, to a command.
+// own session or, without one, to a command or a call outside of any turn.
 func inGroup(l *bus.Lease, own *journal.Session) bool {
 	if own != nil {
 		return own.Group
 	}
 	given := commandOf(l)
-	return given != nil && given.Group
+	return l.For.Group != "" || given != nil && given.Group
 }
 
 // commandOf returns the command that a lease is for; nil: it is for none.

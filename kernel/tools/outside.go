@@ -102,7 +102,7 @@ func (r *Runner) callOutsideTurn(
 	if actor == nil {
 		return nil, fmt.Errorf("%w: the extension %s is not running", contract.ErrUnavailable, t.Extension)
 	}
-	lease := r.Bus.LeaseCall(actor, &bus.Lease{}, nil, 0)
+	lease := r.Bus.LeaseCall(actor, &bus.Lease{For: contract.PrincipalOf(q.GetPrincipal())}, nil, 0)
 	defer r.Bus.Release(lease)
 	q.Lane = lease.Token
 	q.Timezone = cmp.Or(q.GetTimezone(), r.Directory.Current().Location.String())

@@ -33,6 +33,15 @@ func stems(text string, stem func(word string) stemmed) []string {
 	return slices.Clip(slices.Compact(stems))
 }
 
+// Stem returns the stem of one word, and whether it is a stop word.
+func Stem(word string) (text string, stop bool) {
+	for w := range words(word) {
+		s := stem(w)
+		return s.text, s.stop
+	}
+	return "", false
+}
+
 // stemmed is the stem of a word.
 type stemmed struct {
 	text string
