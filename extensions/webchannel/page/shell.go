@@ -31,7 +31,8 @@
 //
 // In the template, .Data is what was passed, .Say "text" translates (the test of the texts
 // reads templates too), .Count is words.Count, .Time shows a time in the browser's time zone,
-// and .Visitor is the visitor. Scripts are modules in the directory static; they import what
+// and .Visitor is the visitor. The format of a time is time, date, both, when (the time, and
+// before today the date, too) or ago. Scripts are modules in the directory static; they import what
 // shell.js exports: say, post, stream, toast, times. A form may have data-confirm with a
 // question to ask before it is sent.
 //
@@ -76,6 +77,7 @@ type Page struct {
 	Content *template.Template // sees a View
 	Data    any
 	Scripts []string          // names of modules in the directory static
+	Styles  []string          // names of styles there, besides the one of all pages
 	Texts   map[string]string // for the scripts, in the visitor's language, by key
 	Wide    bool              // uses all of the window, without margins
 }
@@ -111,8 +113,8 @@ func (v View) Language() string {
 	return "en"
 }
 
-// Time shows a time; the browser puts it into its own time zone. Format is time, date, both
-// or ago.
+// Time shows a time; the browser puts it into its own time zone. Formats are those of the
+// package's comment.
 func (v View) Time(t time.Time, format string) template.HTML {
 	if t.IsZero() {
 		return ""

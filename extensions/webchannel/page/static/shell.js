@@ -45,7 +45,7 @@ export function post(path, value, method = "POST") {
   return request(method, path, JSON.stringify(value), { headers: { "Content-Type": "application/json" } });
 }
 
-const firstPause = 500, longestPause = 15000;
+const firstPause = 500, longestPause = 15000, silence = 45000, unnoticed = 1500;
 
 /**
  * stream follows events of the server over breaks: address() is asked before each
@@ -53,31 +53,48 @@ const firstPause = 500, longestPause = 15000;
  * state(connected) tells changes. It returns a function that ends it.
  */
 export function stream(address, handlers, state = () => {}) {
-  let source, timer, pause = firstPause, ended = false;
+  let source, retry, alarm, watchdog, pause = 0, ended = false;
+  function again() {
+    source?.close();
+    clearTimeout(watchdog);
+    alarm ??= setTimeout(() => state(false), unnoticed);
+    clearTimeout(retry);
+    retry = setTimeout(connect, pause * (0.75 + Math.random() / 2));
+    pause = Math.min(Math.max(firstPause, 2 * pause), longestPause);
+  }
+  function alive() {
+    clearTimeout(watchdog);
+    watchdog = setTimeout(again, silence);
+  }
   function connect() {
-    clearTimeout(timer);
+    clearTimeout(retry);
     if (ended) return;
     source?.close();
     source = new EventSource(address());
-    source.onopen = () => { pause = firstPause; state(true); };
-    source.onerror = () => {
-      source.close(); // the browser would give up after an error of HTTP
-      state(false);
-      clearTimeout(timer);
-      timer = setTimeout(connect, pause * (0.75 + Math.random() / 2));
-      pause = Math.min(2 * pause, longestPause);
+    source.onopen = () => {
+      clearTimeout(alarm);
+      alarm = undefined;
+      alive();
+      state(true);
     };
+    source.onerror = again; // the browser itself would give up after an error of HTTP
+    source.addEventListener("beat", () => { pause = 0; alive(); });
+    source.addEventListener("bye", again);
     for (const [type, handle] of Object.entries(handlers)) {
-      source.addEventListener(type, (e) => handle(JSON.parse(e.data), e.lastEventId));
+      source.addEventListener(type, (e) => { alive(); handle(JSON.parse(e.data), e.lastEventId); });
     }
   }
-  const now = () => { if (source?.readyState === EventSource.CLOSED) { pause = firstPause; connect(); } };
+  function now() {
+    if (source?.readyState !== EventSource.CLOSED) return;
+    pause = 0;
+    connect();
+  }
   addEventListener("online", now);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) now(); });
-  addEventListener("pagehide", () => source?.close());
+  addEventListener("pagehide", () => { source?.close(); clearTimeout(watchdog); clearTimeout(retry); });
   addEventListener("pageshow", (e) => { if (e.persisted) connect(); });
   connect();
-  return () => { ended = true; clearTimeout(timer); source?.close(); };
+  return () => { ended = true; clearTimeout(retry); clearTimeout(alarm); clearTimeout(watchdog); source?.close(); };
 }
 
 const language = document.documentElement.lang;
@@ -98,8 +115,9 @@ function ago(at) {
 export function times(root = document) {
   for (const t of root.querySelectorAll("time[data-format]")) {
     const at = new Date(t.dateTime);
-    t.textContent = t.dataset.format === "ago" ? ago(at)
-      : new Intl.DateTimeFormat(language, styles[t.dataset.format] ?? styles.both).format(at);
+    let format = t.dataset.format;
+    if (format === "when") format = at.toDateString() === new Date().toDateString() ? "time" : "both";
+    t.textContent = format === "ago" ? ago(at) : new Intl.DateTimeFormat(language, styles[format] ?? styles.both).format(at);
     t.title = new Intl.DateTimeFormat(language, { dateStyle: "full", timeStyle: "medium" }).format(at);
   }
 }
