@@ -15,7 +15,7 @@ var public = []string{"/healthz", "/readyz"}
 func (s *site) register(mux *http.ServeMux, _ *sdk.Kernel) {
 	mux.HandleFunc("GET /healthz", healthy)
 	mux.HandleFunc("GET /readyz", healthy)
-	page.Register(mux, page.Options{})
+	page.Register(mux, page.Options{Chat: s.chat, Files: s.chat, Watch: s.chat.Watch, Log: s.log})
 }
 
 func healthy(w http.ResponseWriter, _ *http.Request) {
