@@ -85,6 +85,15 @@ func (s *scheduler) tools() []sdk.Tool {
 			Call:       s.update,
 		},
 		{
+			Name:        "calendar",
+			Description: "When schedules are due in the days from a time on, and their timing in fields.",
+			Schema: schema(`"days"`, `"from": {"type": "string", "format": "date-time"}`,
+				`"days": {"type": "integer", "minimum": 1, "maximum": 31}`),
+			ReadOnly: true,
+			Private:  true,
+			Call:     s.calendar,
+		},
+		{
 			Name:        "finish_reminder",
 			Description: "Note that the person is done with a reminder that came.",
 			Schema:      schema(``, `"id": {"type": "string", "description": "such as r7; without it, the newest here"}`),
