@@ -60,7 +60,7 @@ func (r remembered) MarshalJSON() ([]byte, error) { return r.raw, nil } //nolint
 
 func newMemoryCommand() *cobra.Command {
 	return group("memory", "Memories: facts, preferences and open items",
-		newMemoryList(), newMemoryAdd(), newMemoryExport(), newMemoryImport(), newMemoryForget())
+		newMemoryList(), newMemoryAdd(), newMemoryEdit(), newMemoryExport(), newMemoryImport(), newMemoryForget())
 }
 
 // memoryPage is the number of memories per request.
@@ -200,6 +200,39 @@ func newMemoryAdd() *cobra.Command {
 		}
 		return runTool(c, k, remember, fields, *asJSON)
 	})
+	return c
+}
+
+func newMemoryEdit() *cobra.Command {
+	c := &cobra.Command{
+		Use: "edit ID [TEXT...]", Short: "Change a memory's text, kind or due date", Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: first(memoryIDs),
+		Example: "  switchboard memory edit m4k2q7 the router stands in the kitchen\n" +
+			"  switchboard memory edit m4k2q7 --due 2026-03-02",
+	}
+	asJSON := jsonFlag(c)
+	kind := c.Flags().String("kind", "", "fact, preference or open (something to do)")
+	due := c.Flags().String("due", "", `of an open item: 2026-03-01 or 2026-03-01T18:30; "": none`)
+	c.RunE = withKernel("change", byName(memoryIDs, 1, func(c *cobra.Command, k *admin.Client, args []string) error {
+		fields := map[string]any{}
+		if text := strings.Join(args[1:], " "); text != "" {
+			fields["text"] = text
+		}
+		if c.Flags().Changed("kind") {
+			if err := checkKind(*kind); err != nil {
+				return err
+			}
+			fields["kind"] = *kind
+		}
+		if c.Flags().Changed("due") {
+			fields["due"] = *due
+		}
+		if len(fields) == 0 {
+			return errors.New("give a new text, or a flag such as --kind preference")
+		}
+		fields["id"] = args[0]
+		return runTool(c, k, remember, fields, *asJSON)
+	}))
 	return c
 }
 

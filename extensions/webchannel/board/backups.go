@@ -43,7 +43,7 @@ func (b *board) backups(mux *http.ServeMux) {
 		}
 		nightly := q.state("disabled")
 		if state.Nightly {
-			nightly = cell{Text: q.say("every night"), Class: "good"}
+			nightly = cell{Text: q.say("every night"), Class: "ok"}
 		}
 		about := block{Facts: []fact{
 			{q.say("By itself"), nightly}, {q.say("Nightly backups kept"), text(fmt.Sprint(state.Kept))},

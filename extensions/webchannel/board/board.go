@@ -45,6 +45,7 @@ type Frame func(w http.ResponseWriter, r *http.Request, p Page)
 type Page struct {
 	Status int    // of HTTP
 	Title  string // in the visitor's language
+	Active string // path of the entry in the navigation that it belongs to
 	Body   template.HTML
 }
 

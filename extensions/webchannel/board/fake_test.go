@@ -315,7 +315,9 @@ func (k *kernel) Say(_ context.Context, v door.Visitor, m chat.Message) (chat.Li
 }
 
 // Follow implements chat.Conversations.
-func (k *kernel) Follow(context.Context, door.Visitor, string, int64) iter.Seq2[chat.Frame, error] { return nil }
+func (k *kernel) Follow(context.Context, door.Visitor, string, int64) iter.Seq2[chat.Frame, error] {
+	return nil
+}
 
 func (k *kernel) Read(context.Context, door.Visitor, string, int64) error { return nil }
 

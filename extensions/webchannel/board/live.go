@@ -21,6 +21,8 @@ const (
 	liveIdle  = 5 * time.Second
 	// liveAlive is how often an open page is told that the connection is.
 	liveAlive = 20 * time.Second
+	// liveLife is how long a page follows until it asks again, and has to be let in again.
+	liveLife = 5 * time.Minute
 	// liveWrite is how long a page may take to read an update.
 	liveWrite = 10 * time.Second
 )
@@ -70,10 +72,14 @@ func (l *live) serve(w http.ResponseWriter, q *request) {
 	defer l.leave(f)
 	alive := time.NewTicker(liveAlive)
 	defer alive.Stop()
+	over := time.NewTimer(liveLife)
+	defer over.Stop()
 	for {
 		var data []byte
 		select {
 		case <-q.Context().Done():
+			return
+		case <-over.C:
 			return
 		case data = <-f.next:
 		case <-alive.C:

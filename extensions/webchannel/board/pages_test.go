@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ var pages = []struct {
 	{"/board/extensions/kernel", []string{"warn  poll: slow"}, nil},
 	{"/board/sessions", []string{"telegram_channel 1001", "web_channel boris", "2 messages wait"}, []string{"web_channel boris"}},
 	{"/board/sessions/s1", []string{
-		"what is the time?", "let me see", "calls core/clock", "{&#34;zone&#34;:&#34;x&#34;}", "core/clock answers", "a note",
+		"what is the time?", "let me see", "calls the tool core/clock", "{&#34;zone&#34;:&#34;x&#34;}", "the tool core/clock answers", "a note",
 		"/trace/e9", "Delete this conversation",
 	}, nil},
 	{"/board/sessions/s2", []string{"what is the time?"}, []string{"what is the time?"}},
@@ -172,7 +173,8 @@ func TestTokensDoWhatTheirScopesName(t *testing.T) {
 			t.Errorf("%s: %d, want %d", c.path, status, c.want)
 		}
 	}
-	if w := s.post(writer, "/board/tasks/cancel", nil); w.Code != 403 || len(s.done) > 2 {
+	s.done = nil
+	if w := s.post(writer, "/board/tasks/cancel", nil); w.Code != 403 || len(s.done) > 0 {
 		t.Errorf("a token for reading changed something: %d, %v", w.Code, s.done)
 	}
 }
@@ -362,7 +364,7 @@ func TestAPageSaysWhyItCannotBeShown(t *testing.T) {
 		t.Errorf("%d\n%s", status, body)
 	}
 	s.err = fmt.Errorf("%w: the kernel is stopping", contract.ErrGone)
-	if status, body := s.get(anna, "/board/people"); status != 503 || !strings.Contains(body, "<p class=\"problem\" role=\"alert\">the kernel is stopping") {
+	if status, body := s.get(anna, "/board/people"); status != 503 || !strings.Contains(body, "<p class=\"error\" role=\"alert\">the kernel is stopping") {
 		t.Errorf("%d\n%s", status, body)
 	}
 	if status, body := s.get(anna, "/board"); status != 200 || !strings.Contains(body, "The kernel doesn&#39;t answer") {
@@ -433,7 +435,7 @@ func TestPagesSpeakTheVisitorsLanguage(t *testing.T) {
 	for _, p := range pages {
 		_, body := s.get(russian, p.path)
 		checkHTML(t, p.path, body)
-		if !strings.Contains(body, "Расписания") {
+		if !regexp.MustCompile("[а-яё]{3,}").MatchString(body) {
 			t.Errorf("%s is not in Russian:\n%s", p.path, body)
 		}
 	}

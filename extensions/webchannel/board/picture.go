@@ -98,7 +98,7 @@ func (b *board) read(ctx context.Context, p *picture) (err error) {
 
 // now shows what goes on; to a member, the way to what is theirs.
 func (b *board) now(mux *http.ServeMux) {
-	b.page(mux, "/board", members, door.ScopeSessions, func(q *request) (*sheet, error) {
+	b.page(mux, boardPath, members, door.ScopeSessions, func(q *request) (*sheet, error) {
 		s := &sheet{Title: q.say("Now")}
 		if !q.v.May(door.ScopeAdmin, false) {
 			s.Title = q.say("What is yours")

@@ -112,14 +112,13 @@ func (b *board) fail(w http.ResponseWriter, q *request, status int, text string)
 
 // write writes a page into its frame.
 func (b *board) write(w http.ResponseWriter, q *request, status int, s *sheet) {
-	s.q, s.Nav = q, b.nav(q)
 	var body bytes.Buffer
 	if err := templates.ExecuteTemplate(&body, "sheet", s); err != nil {
 		b.Log.Error("write a page", "path", q.URL.Path, "error", err)
 		http.Error(w, q.say("The page can't be shown. The log of the extension says why."), http.StatusInternalServerError)
 		return
 	}
-	b.Frame(w, q.Request, Page{Status: status, Title: s.Title, Body: safe(body)})
+	b.Frame(w, q.Request, Page{Status: status, Title: s.Title, Active: b.active(q), Body: safe(body)})
 }
 
 // nav returns the pages that a visitor may open.
@@ -129,11 +128,11 @@ func (b *board) nav(q *request) (all []link) {
 		who         access
 		scope       string
 	}{
-		{"/board", q.say("Now"), members, door.ScopeSessions},
+		{boardPath, q.say("Now"), members, door.ScopeSessions},
 		{"/board/channels", q.say("Channels"), owners, door.ScopeChannels},
 		{"/board/people", q.say("People"), owners, door.ScopePeople},
 		{"/board/extensions", q.say("Extensions"), owners, door.ScopeAdmin},
-		{"/board/sessions", q.say("Conversations"), members, door.ScopeSessions},
+		{"/board/sessions", q.say("Sessions"), members, door.ScopeSessions},
 		{"/board/schedules", q.say("Schedules"), members, door.ScopeSchedules},
 		{"/board/tasks", q.say("Tasks"), members, door.ScopeTasks},
 		{"/board/memory", q.say("Memory"), members, door.ScopeMemory},
@@ -144,11 +143,23 @@ func (b *board) nav(q *request) (all []link) {
 		{"/board/configuration", q.say("Configuration"), owners, door.ScopeAdmin},
 	} {
 		if p.who.allows(q.v, p.scope, false) {
-			here := q.URL.Path == p.path || p.path != "/board" && strings.HasPrefix(q.URL.Path, p.path+"/")
+			here := q.URL.Path == p.path || p.path != boardPath && strings.HasPrefix(q.URL.Path, p.path+"/")
 			all = append(all, link{Text: p.title, Href: p.path, Here: here})
 		}
 	}
 	return all
+}
+
+const boardPath = "/board"
+
+// active returns the page to which a request belongs.
+func (b *board) active(q *request) string {
+	for _, l := range b.nav(q) {
+		if l.Here {
+			return l.Href
+		}
+	}
+	return boardPath
 }
 
 // withQuery returns an address with a value in its query.

@@ -47,7 +47,7 @@ func (b *board) sessions(mux *http.ServeMux) {
 		if more && n < mostSessions {
 			t.More = &link{Text: q.say("Show more"), Href: fmt.Sprintf("%s?n=%d", sessionsPath, min(4*n, mostSessions))}
 		}
-		return &sheet{Title: q.say("Conversations"), Blocks: []block{{Table: t}}}, nil
+		return &sheet{Title: q.say("Sessions"), Blocks: []block{{Table: t}}}, nil
 	})
 	b.page(mux, sessionsPath+"/{id}", members, door.ScopeSessions, func(q *request) (*sheet, error) {
 		s, err := q.session(q.PathValue("id"))
@@ -203,15 +203,15 @@ func (q *request) entry(s admin.NamedSession, row admin.Entry, names map[string]
 		}
 	case contract.EntryResult:
 		tool := cmp.Or(names[row.GetCallId()], row.GetCallId())
-		e.Who = q.say("%s answers", tool)
+		e.Who = q.say("the tool %s answers", tool)
 		if row.GetIsError() {
-			e.Kind, e.Who = "bad", q.say("%s failed", tool)
+			e.Kind, e.Who = "bad", q.say("the tool %s failed", tool)
 		}
 		e.Text = ""
 		e.Calls = []call{{Title: shorten(admin.Gist(row.GetText()), 120), Text: row.GetText()}}
 	}
 	for _, c := range row.GetCalls() {
-		e.Calls = append(e.Calls, call{Title: q.say("calls %s", c.GetName()), Text: string(c.GetArguments())})
+		e.Calls = append(e.Calls, call{Title: q.say("calls the tool %s", c.GetName()), Text: string(c.GetArguments())})
 	}
 	return e
 }

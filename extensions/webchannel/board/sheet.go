@@ -22,20 +22,15 @@ func safe(b bytes.Buffer) template.HTML { return template.HTML(b.String()) } //n
 // sheet is a page: a title and blocks below each other. One template writes all pages, so no
 // page can forget to escape something.
 type sheet struct {
-	q      *request
 	Title  string
-	Nav    []link
 	Said   string // what a change has just said
 	Blocks []block
 }
 
-// Say says something in the visitor's language.
-func (s *sheet) NavTitle() string { return s.q.say("Pages of the board") }
-
-// Style and Script are the addresses of the board's own style and script.
+// Style is the address of the board's own style.
 func (s *sheet) Style() string { return stylePath }
 
-// Live is the address of what goes on; empty: the page stays as it is.
+// Live reports whether the page moves.
 func (s *sheet) Live() bool {
 	for _, b := range s.Blocks {
 		if b.Live != nil {
@@ -112,7 +107,7 @@ type cell struct {
 	Text  string
 	Sub   string // below it, smaller
 	Href  string
-	Class string // good, bad, warn, idle: what a state means
+	Class string // ok, bad, warn, quiet: what a state means
 	Code  bool
 	ISO   string // set: it is a time
 	Label string // of its column
@@ -230,14 +225,14 @@ func (q *request) state(s string) cell {
 	c := cell{Text: q.stateWord(s)}
 	switch s {
 	case "active", "ready", "delivered", "done", "ok", "running", "concluded", "allowed", "full":
-		c.Class = "good"
+		c.Class = "ok"
 	case "failed", "invalid", "dead", "error", "interrupted", "unavailable", "refused":
 		c.Class = "bad"
 	case "backing_off", "busy", "degraded", "starting", "stopping", "pending", "in flight", "queued", "paused", "timeout",
 		"cancelled", "capped", "not_allowed", "asks", "partial":
 		c.Class = "warn"
 	default:
-		c.Class = "idle"
+		c.Class = "quiet"
 	}
 	return c
 }

@@ -31,8 +31,11 @@ func (v View) Navigation() (all []Entry) {
 	add("/board/people", say("People"), door.ScopePeople)
 	add("/board/channels", say("Channels"), door.ScopeChannels)
 	add("/board/extensions", say("Extensions"), door.ScopeAdmin)
+	if v.Visitor.Role == "member" && v.Visitor.Token == "" { // their own
+		all = append(all, Entry{"/board/usage", say("Usage"), v.Active == "/board/usage"})
+	}
 	add("/board/usage", say("Usage"), door.ScopeUsage)
-	add("/board/dead", say("Dead letters"), door.ScopeAdmin)
+	add("/board/deadletters", say("Dead letters"), door.ScopeAdmin)
 	add("/board/backups", say("Backups"), door.ScopeAdmin)
 	add("/board/configuration", say("Configuration"), door.ScopeAdmin)
 	return all
