@@ -39,7 +39,7 @@ func (f *files) openConsent() {
 			return consent.Decisions{}
 		}
 		d := consent.Decisions{}
-		taken := foreignSecrets(withProviders(f.builtins, f.live.Config()))
+		taken := foreignSecrets(withProviders(f.builtins, f.live.Config()), f.live.Config())
 		for _, e := range f.dropped.Entries() {
 			if m := e.Manifest; m != nil {
 				d[e.ID] = consent.Decision{Allowed: m.Asks(taken...), Manifest: m.Source(), At: now(), By: "migration"}
@@ -73,9 +73,9 @@ func prepareConsent(h *config.Home) error {
 func unchanged(consent.Decisions) (bool, error) { return false, nil }
 
 // foreignSecrets returns the names of secrets and variables that belong to entries.
-func foreignSecrets(entries []manifests.Entry) (names []string) {
+func foreignSecrets(entries []manifests.Entry, c *config.Config) (names []string) {
 	for _, e := range entries {
-		names = append(names, reads(e)...)
+		names = append(names, reads(e, c)...)
 	}
 	return names
 }
@@ -93,7 +93,7 @@ func (f *files) judge(p *plan) {
 			builtins = append(builtins, e)
 		}
 	}
-	taken := foreignSecrets(builtins)
+	taken := foreignSecrets(builtins, p.config)
 	for i, e := range p.entries {
 		m := e.Manifest
 		if m == nil || e.Builtin || slices.ContainsFunc(builtins, func(b manifests.Entry) bool { return b.ID == e.ID }) {

@@ -74,7 +74,7 @@ func Inspect(o Options) (*Inspection, error) {
 	var known, read []string
 	for _, e := range p.entries {
 		known = append(known, e.ID)
-		read = append(read, reads(e)...)
+		read = append(read, reads(e, c)...)
 		x := InspectedEntry{ID: e.ID, Builtin: e.Builtin, Manifest: e.Manifest, Err: p.problems[e.ID]}
 		if d, out := p.disabled[e.File]; out {
 			x.Disabled = &d
@@ -106,12 +106,16 @@ func Inspect(o Options) (*Inspection, error) {
 	return found, nil
 }
 
-// reads returns the names in secrets.env that an extension reads.
-func reads(e manifests.Entry) (names []string) {
+// reads returns the names in secrets.env that an extension reads with a configuration.
+func reads(e manifests.Entry, c *config.Config) (names []string) {
 	if e.Manifest == nil {
 		return nil
 	}
-	for _, s := range e.Manifest.Secrets {
+	effective, err := c.Effective(e.Manifest)
+	if err != nil {
+		effective = e.Manifest.Config
+	}
+	for _, s := range e.Manifest.SecretsOf(effective) {
 		names = append(names, s.Name)
 	}
 	if e.Builtin {

@@ -96,7 +96,7 @@ func (c *Consents) Consent(m *manifests.Manifest) (Consent, error) {
 	if err != nil {
 		return Consent{}, err
 	}
-	d, asks := decisions[m.ID], m.Asks(foreignSecrets(c.builtins)...)
+	d, asks := decisions[m.ID], m.Asks(foreignSecrets(c.builtins, c.settings)...)
 	x := Consent{
 		Asks: asks, More: d.Allowed.Beyond(asks), Uses: m.Shown("", asks...), Tools: d.Tools, By: d.By, At: d.At,
 		Refused: decisions.Judge(m.ID, asks) == consent.Refused,
@@ -110,7 +110,7 @@ func (c *Consents) Consent(m *manifests.Manifest) (Consent, error) {
 // Allow allows an extension that is going to be installed what it asks for. What runs
 // with its id keeps its permissions, until Settle.
 func (c *Consents) Allow(m *manifests.Manifest, tools bool, by string) error {
-	asks := m.Asks(foreignSecrets(c.builtins)...)
+	asks := m.Asks(foreignSecrets(c.builtins, c.settings)...)
 	return c.files.consent.Update(func(all consent.Decisions) (bool, error) {
 		x := all[m.ID]
 		x.Allowed = append(slices.Clone(x.Allowed), x.Allowed.Beyond(asks)...)
@@ -124,7 +124,7 @@ func (c *Consents) Allow(m *manifests.Manifest, tools bool, by string) error {
 // Settle ends the permissions that only the version before this one asked for. The kernel
 // has to know this version by then.
 func (c *Consents) Settle(m *manifests.Manifest) error {
-	asks := m.Asks(foreignSecrets(c.builtins)...)
+	asks := m.Asks(foreignSecrets(c.builtins, c.settings)...)
 	return c.files.consent.Update(func(all consent.Decisions) (bool, error) {
 		x, known := all[m.ID]
 		if !known || !x.Allowed.Covers(asks) {

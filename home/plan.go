@@ -127,7 +127,7 @@ func (f *files) plan(previous *plan) *plan {
 		if x.builtin {
 			x.env = f.live.Secrets().Lookup
 		}
-		for _, s := range m.Secrets {
+		for _, s := range m.SecretsOf(effective) {
 			value, ok := f.live.Secrets().Lookup(s.Name)
 			if ok {
 				x.secrets[s.Name] = value

@@ -197,3 +197,17 @@ func TestLimitsAndPricesForTheKernel(t *testing.T) {
 		t.Errorf("by OpenAI's own price it costs %s", got)
 	}
 }
+
+func TestTheSecretOfAHookReachesThePageAlone(t *testing.T) {
+	t.Parallel()
+	f, p := planned(t, `extensions:
+  web: {config: {hooks: {github: {secret: GITHUB_HOOK, signature: X-Hub-Signature-256, to: event}}}}
+`)
+	page := specOf(t, f, p, "web_channel")
+	if !slices.Equal(page.Missing, nil) {
+		t.Errorf("missing: %q", page.Missing)
+	}
+	if names := foreignSecrets(p.entries, p.config); !slices.Contains(names, "GITHUB_HOOK") {
+		t.Errorf("the secrets of built-ins are %q", names)
+	}
+}

@@ -56,8 +56,9 @@ var Checks = strictyaml.Checks{
 	"fired":         checkFired,
 	"timezone":      checkTimezone,
 
-	"cron_or_reference":  orReference(checkCron),
-	"every_or_reference": orReference(checkEvery),
+	"cron_or_reference":     orReference(checkCron),
+	"env_name_or_reference": orReference(checkEnvName),
+	"every_or_reference":    orReference(checkEvery),
 }
 
 func checkIDSyntax(s string) *strictyaml.Fault {

@@ -155,9 +155,9 @@ type Subscription struct {
 }
 
 // Secret names a value of the environment or the secrets file; the manifest may give just
-// its name.
+// its name. That of a built-in may be $config.<key>, see SecretsOf.
 type Secret struct {
-	Name     string `yaml:"name,required,short" check:"env_name"`
+	Name     string `yaml:"name,required,short" check:"env_name_or_reference"`
 	Required bool   `yaml:"required"` // without it the extension is unconfigured
 }
 

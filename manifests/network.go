@@ -20,7 +20,8 @@ const defaultPort = 443
 
 // Destinations returns the ports of permissions.network, with references resolved: the
 // values of $config.<key> and $env.<NAME> are addresses, such as URLs, or missing; those of
-// $config.<key> may be ports, too, and lists. With anyPort every port is allowed.
+// $config.<key> may be ports, too, and lists, and * in the key stands for every key. With
+// anyPort every port is allowed.
 func (m *Manifest) Destinations(config map[string]any, env func(string) (string, bool)) (ports []uint16, anyPort bool) {
 	for _, d := range m.Permissions.Network {
 		values := []any{d}
@@ -28,11 +29,13 @@ func (m *Manifest) Destinations(config map[string]any, env func(string) (string,
 			d, _ = env(name)
 			values[0] = d
 		} else if path, ok := parseReference(d); ok {
-			switch value := lookup(config, path).(type) {
-			case []any:
-				values = value
-			default:
-				values[0] = value
+			values = nil
+			for _, value := range lookupAll(config, path) {
+				if list, is := value.([]any); is {
+					values = append(values, list...)
+				} else {
+					values = append(values, value)
+				}
 			}
 		}
 		for _, value := range values {

@@ -213,7 +213,11 @@ func (m *Manifest) checkAgent() {
 
 func (m *Manifest) checkSecrets() {
 	for i, s := range m.Secrets {
-		if s.Name != "" && s.Name != strings.ToUpper(s.Name) {
+		_, refers := parseReference(s.Name)
+		switch {
+		case refers && !m.trusted:
+			m.doc.Report(strictyaml.Path("secrets", i, "name"), "only the configuration of built-in extensions names secrets")
+		case !refers && s.Name != "" && s.Name != strings.ToUpper(s.Name):
 			m.doc.ReportFault(strictyaml.Path("secrets", i, "name"), strictyaml.Fault{
 				Message: fmt.Sprintf("%q must be in capitals", s.Name), Suggestion: strings.ToUpper(s.Name),
 			})
