@@ -10,14 +10,15 @@ import (
 )
 
 func (s *scheduler) scheduleOnce(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
-	return s.create(ctx, c, schedule.Once)
+	return s.create(ctx, c, schedule.Once, "")
 }
 
 func (s *scheduler) scheduleRecurring(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
-	return s.create(ctx, c, schedule.Recurring)
+	return s.create(ctx, c, schedule.Recurring, "")
 }
 
-func (s *scheduler) create(ctx context.Context, c sdk.ToolCall, kind string) (sdk.ToolResult, error) {
+// create creates a schedule. With a key, none with the key may exist.
+func (s *scheduler) create(ctx context.Context, c sdk.ToolCall, kind, key string) (sdk.ToolResult, error) {
 	var r schedule.Request
 	if err := c.Decode(&r); err != nil {
 		return sdk.ToolResult{}, err
@@ -42,8 +43,8 @@ func (s *scheduler) create(ctx context.Context, c sdk.ToolCall, kind string) (sd
 		return sdk.ToolResult{}, err
 	}
 	id, counted := s.newID()
-	sc.ID = id
-	return s.changed("scheduled", sc, c, notes, counted, s.write(sc, 0))
+	sc.ID, sc.Key = id, key
+	return s.changed("scheduled", sc, c, notes, withKey(sc, []sdk.Effect{counted, s.write(sc, 0)})...)
 }
 
 // files returns the files of the conversation that references name, for a reminder.

@@ -92,7 +92,7 @@ func (s *scheduler) settleRow(ctx context.Context, v sdk.Value) error {
 	}
 	now := s.now()
 	if r.Finished() && !deleteAt(r.Schedule).After(now) {
-		if _, err := s.k.Commit(ctx, sdk.DeleteAt(v.Key, v.Version)); err != nil {
+		if _, err := s.k.Commit(ctx, forgetKey(r.Schedule, sdk.DeleteAt(v.Key, v.Version))...); err != nil {
 			return fmt.Errorf("delete finished schedule %s: %w", r.ID, err)
 		}
 		return nil

@@ -49,7 +49,7 @@ func (s *scheduler) end(rows []row, person contract.PersonRevoked) sdk.Effects {
 	var effects sdk.Effects
 	for _, r := range rows {
 		if person.Deletes(r.Principal) {
-			effects = append(effects, s.remove(r.ID, r.version))
+			effects = append(effects, forgetKey(r.Schedule, s.remove(r.ID, r.version))...)
 		} else {
 			effects = append(effects, s.write(r.Cancel(s.now()), r.version))
 		}

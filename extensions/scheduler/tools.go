@@ -94,6 +94,16 @@ func (s *scheduler) tools() []sdk.Tool {
 			Call:     s.calendar,
 		},
 		{
+			Name: "add_schedule",
+			Description: "Set a reminder or own task for one time or a repeating one, for programs: another call with the " +
+				"key adds nothing and has the first one's result.",
+			Schema: schema(`"message"`, messageField, onceFields, recurringFields, whereFields,
+				`"key": {"type": "string", "maxLength": 200}`),
+			Idempotent: true,
+			Private:    true,
+			Call:       s.add,
+		},
+		{
 			Name:        "finish_reminder",
 			Description: "Note that the person is done with a reminder that came.",
 			Schema:      schema(``, `"id": {"type": "string", "description": "such as r7; without it, the newest here"}`),

@@ -92,6 +92,9 @@ type Schedule struct {
 	Language   string     `json:"language,omitempty"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
 
+	// Key is that of the program that added it; see the tool add_schedule.
+	Key string `json:"key,omitempty"`
+
 	Answers []Answer `json:"answers,omitempty"` // of a reminder, the newest last
 
 	// Before is the schedule before the last change that a person or agent made.
