@@ -9,6 +9,7 @@ import (
 func TestAddWithKeyOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		const once, daily = `{"message":"kettle","delay_seconds":60,"key":"a"}`, `{"message":"m","cron":"0 9 * * *","key":"b"}`
+		const mine = `{"message":"secret","delay_seconds":60,"key":"c"}`
 		first := b.must("add_schedule", once)
 		if first["status"] != "scheduled" || first["kind"] != "once" {
 			t.Errorf("added %v", first)
@@ -25,9 +26,11 @@ func TestAddWithKeyOnce(t *testing.T) {
 		if again := b.must("add_schedule", once); again["id"] != first["id"] {
 			t.Errorf("after a crash: %v", again)
 		}
-		if _, err := b.call("add_schedule", once, by(boris)); err == nil || !strings.Contains(err.Error(), "not there") {
+		own := b.must("add_schedule", mine, by(anna))
+		if _, err := b.call("add_schedule", mine, by(boris)); err == nil || !strings.Contains(err.Error(), "not there") {
 			t.Errorf("someone else's key: %v", err)
 		}
+		b.must("cancel_schedule", `{"id":"`+own["id"].(string)+`"}`, by(anna))
 		b.pass(time.Minute)
 		b.expect("kettle")
 		if again := b.must("add_schedule", once); again["id"] != first["id"] || again["state"] != "done" {

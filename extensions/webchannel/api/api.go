@@ -43,7 +43,6 @@ type Options struct {
 	Log    hclog.Logger
 	// Closing ends streams and waits when the extension shuts down.
 	Closing context.Context //nolint:containedctx // it is the extension's life
-	Version string          // of the program
 	Now     func() time.Time
 
 	Streams   int           // streams and waits at a time for each token; 0: 16

@@ -15,8 +15,8 @@ import (
 func (a *api) build() http.Handler {
 	mux := http.NewServeMux()
 	h := humago.New(mux, huma.Config{
-		OpenAPI:       document(a.Version),
-		Formats:       map[string]huma.Format{"application/json": huma.DefaultJSONFormat},
+		OpenAPI:       document(),
+		Formats:       map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
 		DefaultFormat: "application/json",
 
 		RejectUnknownQueryParameters: true,
@@ -38,12 +38,15 @@ func (a *api) build() http.Handler {
 	return a.guard(mux, a.once(mux))
 }
 
+// apiVersion is that of the operations: additions raise the second number.
+const apiVersion = "1.0"
+
 // document is the OpenAPI document without the operations.
-func document(version string) *huma.OpenAPI {
+func document() *huma.OpenAPI {
 	return &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
-			Title: "Switchboard", Version: version,
+			Title: "Switchboard", Version: apiVersion,
 			Description: "The API of a personal assistant. Errors are problem details (RFC 9457). " +
 				"Lists come in pages: give `next` as `cursor`.",
 		},

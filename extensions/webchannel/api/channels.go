@@ -29,7 +29,7 @@ func (a *api) channels(h huma.API) {
 	add(h, op{
 		method: http.MethodGet, path: "/channels", id: "list-channels", tag: "channels", scope: door.ScopeChannels,
 		summary: "List the channels with their readiness",
-	}, func(ctx context.Context, _ door.Visitor, in *paging) (*listing[Channel], error) {
+	}, func(ctx context.Context, _ door.Visitor, in *Paging) (*listing[Channel], error) {
 		all, err := a.allChannels(ctx)
 		if err != nil {
 			return nil, err
@@ -39,7 +39,7 @@ func (a *api) channels(h huma.API) {
 	add(h, op{
 		method: http.MethodGet, path: "/channels/{id}", id: "get-channel", tag: "channels", scope: door.ScopeChannels,
 		summary: "Show a channel",
-	}, func(ctx context.Context, _ door.Visitor, in *byID) (*channelResponse, error) {
+	}, func(ctx context.Context, _ door.Visitor, in *ByID) (*channelResponse, error) {
 		all, err := a.allChannels(ctx)
 		if err != nil {
 			return nil, err
@@ -53,8 +53,8 @@ func (a *api) channels(h huma.API) {
 	})
 }
 
-// byID names what an operation is about.
-type byID struct {
+// ByID names what an operation is about.
+type ByID struct {
 	ID string `path:"id" maxLength:"300"`
 }
 

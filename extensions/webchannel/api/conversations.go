@@ -22,19 +22,20 @@ type Conversation struct {
 }
 
 type (
-	byName struct {
+	// ByName names a conversation.
+	ByName struct {
 		Name string `path:"name" maxLength:"64" pattern:"^[^~\\x00-\\x1f/]*$"`
 	}
 	readRequest struct {
-		byName
+		ByName
 		Body struct {
 			Seq int64 `json:"seq" minimum:"0" doc:"Messages up to this one were read."`
 		}
 	}
 	followRequest struct {
-		byName
-		After  *after `query:"after" doc:"Begin after this seq; absent: with the next message."`
-		LastID *after `header:"Last-Event-ID" doc:"The id of the last message that was received: the stream continues after it."`
+		ByName
+		After  after `query:"after" doc:"Begin after this seq; absent: with the next message."`
+		LastID after `header:"Last-Event-ID" doc:"The id of the last message that was received: the stream continues after it."`
 	}
 )
 
@@ -60,7 +61,7 @@ func (a *api) conversations(h huma.API) {
 		method: http.MethodDelete, path: "/conversations/{name}", id: "delete-conversation", tag: "messages",
 		scope: door.ScopeMessages, summary: "Delete the messages of a conversation", status: http.StatusNoContent,
 		about: "Its session stays: the assistant still knows what was said.",
-	}, func(ctx context.Context, v door.Visitor, in *byName) (*struct{}, error) {
+	}, func(ctx context.Context, v door.Visitor, in *ByName) (*struct{}, error) {
 		return &struct{}{}, a.Chat.Delete(ctx, v, conversationOf(v, in.Name))
 	})
 	// Events of a stream are described by schemas, too.
@@ -69,7 +70,7 @@ func (a *api) conversations(h huma.API) {
 	}
 }
 
-func (a *api) listConversations(ctx context.Context, v door.Visitor, in *paging) (*listing[Conversation], error) {
+func (a *api) listConversations(ctx context.Context, v door.Visitor, in *Paging) (*listing[Conversation], error) {
 	all, err := a.Chat.List(ctx, v)
 	if err != nil {
 		return nil, err
@@ -98,10 +99,10 @@ func (a *api) followConversation(ctx context.Context, v door.Visitor, in *follow
 	name := conversationOf(v, in.Name)
 	var from int64
 	switch {
-	case in.LastID != nil:
-		from = int64(*in.LastID)
-	case in.After != nil:
-		from = int64(*in.After)
+	case in.LastID.Set:
+		from = in.LastID.Seq
+	case in.After.Set:
+		from = in.After.Seq
 	default:
 		last, err := a.Chat.Lines(ctx, v, name, 0, 1<<62, 1)
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/http"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,23 +53,22 @@ type eventQuery struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"Events in a page."`
 	Cursor string `query:"cursor" maxLength:"1000" doc:"The next of the page before."`
 	Topic  string `query:"topic" maxLength:"300" doc:"Only these: a topic, or a pattern such as channel.send.*"`
-	After  *after `query:"after" doc:"A stream begins after this seq; absent: with the next event."`
-	LastID *after `header:"Last-Event-ID" doc:"The id of the last event that was received: the stream continues after it."`
+	After  after  `query:"after" doc:"A stream begins after this seq; absent: with the next event."`
+	LastID after  `header:"Last-Event-ID" doc:"The id of the last event that was received: the stream continues after it."`
 	Accept string `header:"Accept" hidden:"true"`
 }
 
-// after is a sequence number.
-type after int64
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (n *after) UnmarshalText(text []byte) error {
-	v, err := strconv.ParseUint(string(text), 10, 63)
-	if err != nil {
-		return errors.New("give the seq of an event, a number")
-	}
-	*n = after(v) //nolint:gosec // 63 bits
-	return nil
+// after is a sequence number that may be given.
+type after struct {
+	Seq int64
+	Set bool
 }
+
+// Receiver implements huma.ParamWrapper.
+func (n *after) Receiver() reflect.Value { return reflect.ValueOf(n).Elem().Field(0) }
+
+// OnParamSet implements huma.ParamReactor.
+func (n *after) OnParamSet(set bool, _ any) { n.Set = set }
 
 // Schema implements huma.SchemaProvider.
 func (*after) Schema(huma.Registry) *huma.Schema {
@@ -97,7 +95,7 @@ func (a *api) events(h huma.API) {
 	add(h, op{
 		method: http.MethodGet, path: "/events/{id}", id: "get-event", tag: "events", scope: door.ScopeEvents,
 		summary: "Show an event with its deliveries",
-	}, func(ctx context.Context, _ door.Visitor, in *byID) (*eventResponse, error) {
+	}, func(ctx context.Context, _ door.Visitor, in *ByID) (*eventResponse, error) {
 		e, err := admin.EventByID(ctx, a.Read, in.ID)
 		if err != nil {
 			return nil, err
@@ -116,7 +114,7 @@ func (a *api) getEvents(ctx context.Context, v door.Visitor, in *eventQuery) (*s
 	}
 	return &streaming{func(c huma.Context) {
 		defer leave()
-		follow := wantsStream(in.Accept) || in.LastID != nil ||
+		follow := wantsStream(in.Accept) || in.LastID.Set ||
 			!asked(c) && !strings.Contains(in.Accept, "application/json")
 		var err error
 		if follow {
@@ -140,7 +138,7 @@ func (a *api) listEvents(ctx context.Context, c huma.Context, in *eventQuery) er
 		return err
 	}
 	q := &adminv1.EventsRequest{Topic: in.Topic, Before: last + 1, Limit: int32(in.Limit + 1)} //nolint:gosec // bounded
-	if err := (paging{Cursor: in.Cursor}).at(&q.Before); err != nil {
+	if err := (Paging{Cursor: in.Cursor}).at(&q.Before); err != nil {
 		return err
 	}
 	if in.Topic != "" && in.Topic != "*" {
@@ -165,10 +163,10 @@ func (a *api) listEvents(ctx context.Context, c huma.Context, in *eventQuery) er
 func (a *api) followEvents(ctx context.Context, c huma.Context, in *eventQuery) error {
 	var from int64
 	switch {
-	case in.LastID != nil:
-		from = int64(*in.LastID)
-	case in.After != nil:
-		from = int64(*in.After)
+	case in.LastID.Set:
+		from = in.LastID.Seq
+	case in.After.Set:
+		from = in.After.Seq
 	default:
 		last, err := admin.LastSeq(ctx, a.Read)
 		if err != nil {

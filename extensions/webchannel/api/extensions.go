@@ -65,7 +65,7 @@ func (a *api) extensions(h huma.API) {
 	add(h, op{
 		method: http.MethodGet, path: "/extensions", id: "list-extensions", tag: "extensions", scope: door.ScopeAdmin,
 		summary: "List the extensions, running or not",
-	}, func(ctx context.Context, _ door.Visitor, in *paging) (*listing[Extension], error) {
+	}, func(ctx context.Context, _ door.Visitor, in *Paging) (*listing[Extension], error) {
 		all, err := a.allExtensions(ctx)
 		if err != nil {
 			return nil, err
@@ -75,7 +75,7 @@ func (a *api) extensions(h huma.API) {
 	add(h, op{
 		method: http.MethodGet, path: "/extensions/{id}", id: "get-extension", tag: "extensions", scope: door.ScopeAdmin,
 		summary: "Show an extension",
-	}, func(ctx context.Context, _ door.Visitor, in *byID) (*extensionResponse, error) {
+	}, func(ctx context.Context, _ door.Visitor, in *ByID) (*extensionResponse, error) {
 		x, err := a.extension(ctx, in.ID)
 		return &extensionResponse{x}, err
 	})
@@ -87,7 +87,13 @@ func (a *api) extensions(h huma.API) {
 	}, a.restart)
 }
 
-func (a *api) restart(ctx context.Context, _ door.Visitor, in *byID) (*restartedResponse, error) {
+// own is the extension that the API is part of.
+const own = "web_channel"
+
+func (a *api) restart(ctx context.Context, _ door.Visitor, in *ByID) (*restartedResponse, error) {
+	if in.ID == own {
+		return nil, problem(http.StatusConflict, "", "the API can't restart itself; `switchboard extensions restart "+own+"` can")
+	}
 	if _, err := a.extension(ctx, in.ID); err != nil {
 		return nil, err
 	}

@@ -175,7 +175,9 @@ func (a *api) end(id string) {
 	delete(a.running, id)
 }
 
-func rowOf(day time.Time, id string) string { return keyPrefix + day.UTC().Format(time.DateOnly) + "/" + id }
+func rowOf(day time.Time, id string) string {
+	return keyPrefix + day.UTC().Format(time.DateOnly) + "/" + id
+}
 
 // claimed returns the row of a key and where it is; it makes one if there is none.
 func (a *api) claimed(ctx context.Context, id, request string) (row claim, at string, err error) {

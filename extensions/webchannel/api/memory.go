@@ -57,7 +57,7 @@ type MemoryChange struct {
 }
 
 type memoryQuery struct {
-	paging
+	Paging
 	Query string `query:"query" maxLength:"2000" doc:"Search for these words, the best match first."`
 	Kind  string `query:"kind" enum:"fact,preference,open"`
 	Scope string `query:"scope" maxLength:"300"`
@@ -68,7 +68,7 @@ type (
 	memoryResponse     struct{ Body Memory }
 	memoryCreation     struct{ Body NewMemory }
 	memoryUpdate       struct {
-		byID
+		ByID
 		Body MemoryChange
 	}
 )
@@ -89,7 +89,7 @@ func (a *api) memory(h huma.API) {
 	add(h, op{
 		method: http.MethodGet, path: "/memory/{id}", id: "get-memory", tag: "memory", scope: door.ScopeMemory,
 		summary: "Show a memory",
-	}, func(ctx context.Context, v door.Visitor, in *byID) (*memoryResponse, error) {
+	}, func(ctx context.Context, v door.Visitor, in *ByID) (*memoryResponse, error) {
 		m, err := a.findMemory(ctx, v, in.ID)
 		return &memoryResponse{m}, err
 	})
@@ -117,7 +117,7 @@ func (a *api) memory(h huma.API) {
 	add(h, op{
 		method: http.MethodDelete, path: "/memory/{id}", id: "forget", tag: "memory", scope: door.ScopeMemory,
 		summary: "Forget a memory for good", status: http.StatusNoContent,
-	}, func(ctx context.Context, v door.Visitor, in *byID) (*struct{}, error) {
+	}, func(ctx context.Context, v door.Visitor, in *ByID) (*struct{}, error) {
 		m, err := a.findMemory(ctx, v, in.ID)
 		if err == nil {
 			_, err = callTool[json.RawMessage](ctx, a, v, forgetMemories, map[string][]string{"ids": {m.ID}})

@@ -86,17 +86,18 @@ type (
 		Accept string `header:"Accept" hidden:"true"`
 		Body   NewMessage
 	}
-	messageQuery struct {
+	// MessageQuery names a conversation.
+	MessageQuery struct {
 		Conversation string `query:"conversation" maxLength:"64" pattern:"^[^~\\x00-\\x1f/]*$" doc:"Absent: main."`
 	}
 	messageListQuery struct {
-		paging
-		messageQuery
-		After *after `query:"after" doc:"Instead, the oldest first: those after this seq."`
+		Paging
+		MessageQuery
+		After after `query:"after" doc:"Instead, the oldest first: those after this seq."`
 	}
 	exchangeQuery struct {
-		byID
-		messageQuery
+		ByID
+		MessageQuery
 		Wait float64 `query:"wait" minimum:"0" maximum:"600" doc:"Seconds to wait for the answer."`
 	}
 	exchangeResponse struct{ Body Exchange }
@@ -180,15 +181,15 @@ func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Se
 
 func (a *api) listMessages(ctx context.Context, v door.Visitor, in *messageListQuery) (*listing[Message], error) {
 	var since, before int64
-	if in.After != nil {
-		since = int64(*in.After)
+	if in.After.Set {
+		since = in.After.Seq
 	} else {
 		before = 1 << 62
 	}
 	if err := in.at(&before); err != nil {
 		return nil, err
 	}
-	if in.Cursor != "" && in.After != nil {
+	if in.Cursor != "" && in.After.Set {
 		if err := in.at(&since); err != nil {
 			return nil, err
 		}
@@ -204,7 +205,7 @@ func (a *api) listMessages(ctx context.Context, v door.Visitor, in *messageListQ
 			page.Body.Next = cursor(page.Body.Items[in.Limit-1].Seq)
 			break
 		}
-		if in.After == nil { // the last ones come in their order
+		if !in.After.Set { // the last ones come in their order
 			i = len(lines) - 1 - i
 		}
 		page.Body.Items = append(page.Body.Items, messageOf(v, lines[i]))

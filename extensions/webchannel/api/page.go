@@ -15,15 +15,15 @@ type Page[T any] struct {
 // listing is the response of a list.
 type listing[T any] struct{ Body Page[T] }
 
-// paging is what lists take.
-type paging struct {
+// Paging is what lists take. It is exported because huma reads it.
+type Paging struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"Items in a page."`
 	Cursor string `query:"cursor" maxLength:"1000" doc:"The next of the page before."`
 }
 
 // at decodes the cursor into the place where the page begins; without a cursor, place is
 // unchanged.
-func (p paging) at(place any) error {
+func (p Paging) at(place any) error {
 	if p.Cursor == "" {
 		return nil
 	}
@@ -44,7 +44,7 @@ func cursor(place any) string {
 }
 
 // offsetPage returns the page of a list that is read as a whole.
-func offsetPage[T any](all []T, p paging) (*listing[T], error) {
+func offsetPage[T any](all []T, p Paging) (*listing[T], error) {
 	var from int
 	if err := p.at(&from); err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ type Account struct {
 type personResponse struct{ Body Person }
 
 type roleChange struct {
-	byID
+	ByID
 	Body struct {
 		Role string `json:"role" enum:"owner,member,guest,blocked"`
 	}
@@ -46,7 +46,7 @@ func (a *api) people(h huma.API) {
 	add(h, op{
 		method: http.MethodGet, path: "/people", id: "list-people", tag: "people", scope: door.ScopePeople,
 		summary: "List the people with their accounts",
-	}, func(ctx context.Context, _ door.Visitor, in *paging) (*listing[Person], error) {
+	}, func(ctx context.Context, _ door.Visitor, in *Paging) (*listing[Person], error) {
 		all, err := a.allPeople(ctx)
 		if err != nil {
 			return nil, err
@@ -56,7 +56,7 @@ func (a *api) people(h huma.API) {
 	add(h, op{
 		method: http.MethodGet, path: "/people/{id}", id: "get-person", tag: "people", scope: door.ScopePeople,
 		summary: "Show a person",
-	}, func(ctx context.Context, _ door.Visitor, in *byID) (*personResponse, error) {
+	}, func(ctx context.Context, _ door.Visitor, in *ByID) (*personResponse, error) {
 		return a.person(ctx, in.ID)
 	})
 	add(h, op{

@@ -36,7 +36,7 @@ type NewAnswer struct {
 type (
 	answerRequest struct {
 		Key string `header:"Idempotency-Key" hidden:"true"`
-		byID
+		ByID
 		Body NewAnswer
 	}
 )
@@ -49,7 +49,7 @@ func (a *api) questions(h huma.API) {
 		method: http.MethodGet, path: "/questions", id: "list-questions", tag: "questions", scope: door.ScopeMessages,
 		summary: "List the open questions, the oldest first",
 		about:   "The owner sees all, anyone else what they were asked in private.",
-	}, func(ctx context.Context, v door.Visitor, in *paging) (*listing[Question], error) {
+	}, func(ctx context.Context, v door.Visitor, in *Paging) (*listing[Question], error) {
 		all, err := a.openQuestions(ctx, v)
 		if err != nil {
 			return nil, err

@@ -65,7 +65,7 @@ type ScheduleChange struct {
 }
 
 type scheduleQuery struct {
-	paging
+	Paging
 	All bool `query:"all" doc:"Also finished and cancelled ones, and those of extensions."`
 }
 
@@ -76,7 +76,7 @@ type (
 		Body NewSchedule
 	}
 	scheduleUpdate struct {
-		byID
+		ByID
 		Body ScheduleChange
 	}
 )
@@ -100,12 +100,12 @@ func (a *api) schedules(h huma.API) {
 		if err != nil {
 			return nil, err
 		}
-		return offsetPage(all, in.paging)
+		return offsetPage(all, in.Paging)
 	})
 	add(h, op{
 		method: http.MethodGet, path: "/schedules/{id}", id: "get-schedule", tag: "schedules", scope: door.ScopeSchedules,
 		summary: "Show a schedule",
-	}, func(ctx context.Context, v door.Visitor, in *byID) (*scheduleResponse, error) {
+	}, func(ctx context.Context, v door.Visitor, in *ByID) (*scheduleResponse, error) {
 		return a.schedule(ctx, v, in.ID)
 	})
 	add(h, op{
@@ -124,7 +124,7 @@ func (a *api) schedules(h huma.API) {
 		add(h, op{
 			method: http.MethodPost, path: "/schedules/{id}/" + action, id: action + "-schedule", tag: "schedules",
 			scope: door.ScopeSchedules, summary: summary,
-		}, func(ctx context.Context, v door.Visitor, in *byID) (*scheduleResponse, error) {
+		}, func(ctx context.Context, v door.Visitor, in *ByID) (*scheduleResponse, error) {
 			return a.updateSchedule(ctx, v, in.ID, action, ScheduleChange{})
 		})
 	}
@@ -176,7 +176,7 @@ type Cancelled struct {
 
 type cancelledResponse struct{ Body Cancelled }
 
-func (a *api) cancelSchedule(ctx context.Context, v door.Visitor, in *byID) (*cancelledResponse, error) {
+func (a *api) cancelSchedule(ctx context.Context, v door.Visitor, in *ByID) (*cancelledResponse, error) {
 	if _, err := a.schedule(ctx, v, in.ID); err != nil {
 		return nil, err
 	}

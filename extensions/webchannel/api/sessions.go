@@ -59,15 +59,15 @@ type EntryCall struct {
 }
 
 type sessionQuery struct {
-	paging
+	Paging
 	Agent string `query:"agent" maxLength:"300" doc:"Only those of one agent."`
 }
 
 type sessionResponse struct{ Body Session }
 
 type entryQuery struct {
-	byID
-	paging
+	ByID
+	Paging
 }
 
 func (a *api) sessions(h huma.API) {
@@ -79,7 +79,7 @@ func (a *api) sessions(h huma.API) {
 	add(h, op{
 		method: http.MethodGet, path: "/sessions/{id}", id: "get-session", tag: "sessions", scope: door.ScopeSessions,
 		summary: "Show a session",
-	}, func(ctx context.Context, v door.Visitor, in *byID) (*sessionResponse, error) {
+	}, func(ctx context.Context, v door.Visitor, in *ByID) (*sessionResponse, error) {
 		s, err := a.session(ctx, v, in.ID)
 		return &sessionResponse{s}, err
 	})
@@ -91,7 +91,7 @@ func (a *api) sessions(h huma.API) {
 		method: http.MethodDelete, path: "/sessions/{id}", id: "delete-session", tag: "sessions", scope: door.ScopeSessions,
 		summary: "Delete a session with its transcript, for good", status: http.StatusNoContent,
 		about: "A running turn stops. The conversation starts over with the next message; reminders that were set in it stay.",
-	}, func(ctx context.Context, v door.Visitor, in *byID) (*struct{}, error) {
+	}, func(ctx context.Context, v door.Visitor, in *ByID) (*struct{}, error) {
 		s, err := a.session(ctx, v, in.ID)
 		if err == nil {
 			_, err = a.Manage.DeleteSession(ctx, &adminv1.DeleteSessionRequest{Id: s.ID})

@@ -51,7 +51,7 @@ type NewTask struct {
 }
 
 type taskQuery struct {
-	paging
+	Paging
 	All bool `query:"all" doc:"Also those that finished more than a day ago."`
 }
 
@@ -79,12 +79,12 @@ func (a *api) tasks(h huma.API) {
 		if err != nil {
 			return nil, err
 		}
-		return offsetPage(all, in.paging)
+		return offsetPage(all, in.Paging)
 	})
 	add(h, op{
 		method: http.MethodGet, path: "/tasks/{id}", id: "get-task", tag: "tasks", scope: door.ScopeTasks,
 		summary: "Show a task with its prompt and result",
-	}, func(ctx context.Context, v door.Visitor, in *byID) (*taskResponse, error) {
+	}, func(ctx context.Context, v door.Visitor, in *ByID) (*taskResponse, error) {
 		t, err := a.task(ctx, v, in.ID)
 		return &taskResponse{t}, err
 	})
@@ -96,7 +96,7 @@ func (a *api) tasks(h huma.API) {
 	add(h, op{
 		method: http.MethodPost, path: "/tasks/{id}/cancel", id: "cancel-task", tag: "tasks", scope: door.ScopeTasks,
 		summary: "Stop a task and the tasks that it started",
-	}, func(ctx context.Context, v door.Visitor, in *byID) (*taskResponse, error) {
+	}, func(ctx context.Context, v door.Visitor, in *ByID) (*taskResponse, error) {
 		t, err := a.task(ctx, v, in.ID)
 		if err != nil {
 			return nil, err
@@ -151,30 +151,39 @@ func (a *api) addTask(ctx context.Context, v door.Visitor, in *taskCreation) (*t
 	if in.Body.Timeout > 0 {
 		push += fmt.Sprintf(" --timeout %g", in.Body.Timeout)
 	}
-	said := ""
-	for _, m := range []chat.Message{
-		{ID: "push-" + id, Text: push + " -- " + in.Body.Prompt}, {ID: "run-" + id, Text: "/run"},
-	} {
-		m.Conversation = conversation
-		line, err := a.Chat.Say(ctx, v, m)
-		if err != nil {
-			return nil, err
-		}
-		x := a.exchange(ctx, v, line)
-		if x.Body.Reply != nil && said == "" {
-			said = x.Body.Reply.Text
-		}
-		made, found, err := a.taskNamed(ctx, v, name)
-		if err != nil || !found {
-			return nil, cmp.Or(err, error(problem(http.StatusUnprocessableEntity, "",
-				cmp.Or(said, "the tasks extension did not answer in time; repeat the request with the same key"))))
-		}
-		if m.Text == "/run" {
-			t, err := a.task(ctx, v, made.ID)
-			return &taskResponse{t}, err
-		}
+	said, err := a.order(ctx, v, chat.Message{
+		ID: "push-" + id, Conversation: conversation, Text: push + " -- " + in.Body.Prompt,
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil, nil
+	made, found, err := a.taskNamed(ctx, v, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found && said != "":
+		return nil, problem(http.StatusUnprocessableEntity, "", said)
+	case !found:
+		return nil, problem(http.StatusGatewayTimeout, "",
+			"the tasks extension did not answer in time; repeat the request with the same "+keyHeader)
+	}
+	if _, err := a.order(ctx, v, chat.Message{ID: "run-" + id, Conversation: conversation, Text: "/run"}); err != nil {
+		return nil, err
+	}
+	t, err := a.task(ctx, v, made.ID)
+	return &taskResponse{t}, err
+}
+
+// order says a command, and returns what it is answered with, if that comes in time.
+func (a *api) order(ctx context.Context, v door.Visitor, m chat.Message) (string, error) {
+	said, err := a.Chat.Say(ctx, v, m)
+	if err != nil {
+		return "", err
+	}
+	if x := a.exchange(ctx, v, said); x.Body.Reply != nil {
+		return x.Body.Reply.Text, nil
+	}
+	return "", nil
 }
 
 var oneWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)

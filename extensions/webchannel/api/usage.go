@@ -22,7 +22,7 @@ type Usage struct {
 }
 
 type usageQuery struct {
-	paging
+	Paging
 	By   string `query:"by" enum:"day,agent,model,person,session" default:"day"`
 	Days int    `query:"days" minimum:"1" maximum:"3660" default:"7" doc:"The last ones, today included."`
 }
@@ -43,6 +43,6 @@ func (a *api) usage(h huma.API) {
 				all[i].Costs = map[string]int64{}
 			}
 		}
-		return offsetPage(all, in.paging)
+		return offsetPage(all, in.Paging)
 	})
 }

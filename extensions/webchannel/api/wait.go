@@ -231,4 +231,6 @@ func (w *wait) show(s *sse, f chat.Frame) error {
 	return s.send(m.Seq, name, m)
 }
 
-func draftOf(d chat.Draft) Draft { return Draft{ID: d.ID, ReplyTo: d.ReplyTo, Text: d.Text, Done: d.Done} }
+func draftOf(d chat.Draft) Draft {
+	return Draft{ID: d.ID, ReplyTo: d.ReplyTo, Text: d.Text, Done: d.Done}
+}
