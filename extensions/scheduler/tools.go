@@ -94,9 +94,8 @@ func (s *scheduler) tools() []sdk.Tool {
 			Call:     s.calendar,
 		},
 		{
-			Name: "add_schedule",
-			Description: "Set a reminder or own task for one time or a repeating one, for programs: another call with the " +
-				"key adds nothing and has the first one's result.",
+			Name:        "add_schedule",
+			Description: "Set a reminder for a program: another call with the same key adds nothing.",
 			Schema: schema(`"message"`, messageField, onceFields, recurringFields, whereFields,
 				`"key": {"type": "string", "maxLength": 200}`),
 			Idempotent: true,

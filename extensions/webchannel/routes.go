@@ -3,7 +3,9 @@ package webchannel
 import (
 	"html/template"
 	"net/http"
+	"time"
 
+	"github.com/switchboard-run/switchboard/extensions/webchannel/api"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/board"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/page"
 	"github.com/switchboard-run/switchboard/sdk"
@@ -20,6 +22,10 @@ func (s *site) register(mux *http.ServeMux, k *sdk.Kernel) {
 	mux.HandleFunc("GET /healthz", healthy)
 	mux.HandleFunc("GET /readyz", healthy)
 	page.Register(mux, page.Options{Chat: s.chat, Files: s.chat, Watch: s.chat.Watch, Log: s.log})
+	api.Register(mux, api.Options{
+		Read: admin.Reader(conn), Manage: admin.Manager(conn), Chat: s.chat, Store: k, Log: s.log, Closing: k.Draining(),
+		Now: time.Now,
+	})
 	board.Register(mux, board.Options{
 		Read: admin.Reader(conn), Manage: admin.Manager(conn), Chat: s.chat, Frame: inShell, Log: s.log,
 	})

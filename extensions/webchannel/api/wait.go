@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/chat"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
 	"github.com/switchboard-run/switchboard/sdk/admin"
@@ -64,125 +65,97 @@ func (w *wait) take(ctx context.Context, f chat.Frame) bool {
 		return false
 	}
 	m := messageOf(w.visitor, *f.Line)
-	answers := f.Line.ReplyTo == w.said.ID || w.later[f.Line.ReplyTo] && w.taken(ctx)
+	answers := f.Line.ReplyTo == w.said.ID || w.later[f.Line.ReplyTo] && w.end(ctx) != nil
 	if f.Line.Notice || !answers {
 		w.out.Others = append(w.out.Others, m)
 		return false
 	}
 	w.out.Reply, w.out.Status = &m, answered
-	if turn := w.turn(ctx); turn != nil {
-		w.out.Outcome = turn.GetOutcome()
+	if end := w.end(ctx); end != nil {
+		w.out.Outcome = end.Outcome
 	}
 	return true
 }
 
-// over reports whether the turn of the message has ended, without a text.
+// over reports whether the turn of the message has ended without a text.
 func (w *wait) over(ctx context.Context) bool {
-	turn := w.turn(ctx)
-	if turn == nil || turn.GetOutcome() == "" {
+	end := w.end(ctx)
+	if end == nil || end.Text != "" { // the line comes
 		return false
 	}
-	if said, err := w.textOf(ctx, turn); err != nil || said != "" {
-		return false // the line comes
-	}
-	w.out.Status, w.out.Outcome = ended, turn.GetOutcome()
+	w.out.Status, w.out.Outcome = ended, end.Outcome
 	return true
 }
 
-// taken reports whether the turn that took the message has ended.
-func (w *wait) taken(ctx context.Context) bool {
-	turn := w.turn(ctx)
-	return turn != nil && turn.GetOutcome() != ""
-}
-
-// turn returns the turn that took the message; nil: none has yet, or it is not known.
-func (w *wait) turn(ctx context.Context) *adminv1.Turn {
+// end returns the end of the turn that took the message; nil: it has not ended, or is not known.
+func (w *wait) end(ctx context.Context) *contract.AgentOutput {
 	if w.said.Event == "" {
 		return nil
 	}
-	turn, err := w.readTurn(ctx)
+	end, err := w.readEnd(ctx)
 	if err != nil && ctx.Err() == nil {
 		w.Log.Warn("cannot read the turn of a message; its waiting client may wait longer", "event", w.said.Event, "error", err)
 	}
-	return turn
+	return end
 }
 
-func (w *wait) readTurn(ctx context.Context) (*adminv1.Turn, error) {
+// How many events after a message its input, and the end of its turn, are searched in.
+const (
+	inputWithin = 50 // they are one commit
+	endWithin   = 20_000
+)
+
+func (w *wait) readEnd(ctx context.Context) (*contract.AgentOutput, error) {
 	e, err := admin.EventByID(ctx, w.Read, w.said.Event)
 	if err != nil {
 		return nil, err
 	}
-	// The message and its input are one commit, the turns are those of the input's session.
-	const near = 50
 	next, err := admin.Events(ctx, w.Read, &adminv1.EventsRequest{
-		CorrelationId: e.GetCorrelationId(), Topic: contract.TopicAgentInput + "*", After: e.GetSeq(), Limit: near,
-		Before: e.GetSeq() + near, Ascending: true,
+		CorrelationId: e.GetCorrelationId(), Topic: contract.TopicAgentInput + "*", After: e.GetSeq(),
+		Before: e.GetSeq() + inputWithin, Limit: inputWithin, Ascending: true,
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, in := range next {
 		var input contract.AgentInput
-		if in.GetCausationId() != e.GetId() || json.Unmarshal(in.GetPayload(), &input) != nil {
-			continue
+		if in.GetCausationId() == e.GetId() && json.Unmarshal(in.GetPayload(), &input) == nil {
+			return w.endOf(ctx, input.Session, in)
 		}
-		return w.turnOf(ctx, input.Session, in.GetId())
 	}
-	return nil, nil
+	return nil, nil // it is a command
 }
 
-// turnOf returns the turn of a session that has an input.
-func (w *wait) turnOf(ctx context.Context, session, input string) (*adminv1.Turn, error) {
-	const newest = 200 // rows: its turn is among the last ones
-	rows, err := admin.History(ctx, w.Read, &adminv1.HistoryRequest{Session: session, Limit: newest})
+// endOf returns the end of the turn of a session that took an input.
+func (w *wait) endOf(ctx context.Context, session string, input *busv1.Event) (*contract.AgentOutput, error) {
+	const most = 500
+	found, err := admin.Events(ctx, w.Read, &adminv1.EventsRequest{
+		Topic: contract.TopicAgentOutput, After: input.GetSeq(), Before: input.GetSeq() + endWithin, Limit: most,
+		Ascending: true,
+	})
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(rows, func(r admin.Entry) bool { return r.GetInput() == input })
+	ends := map[int64]*contract.AgentOutput{}
 	var ids []int64
-	if i >= 0 {
-		ids = []int64{rows[i].GetTurn()}
-	} else {
-		for _, r := range rows {
-			if !slices.Contains(ids, r.GetTurn()) {
-				ids = append(ids, r.GetTurn())
-			}
+	for _, o := range found {
+		var end contract.AgentOutput
+		if json.Unmarshal(o.GetPayload(), &end) == nil && end.Session == session {
+			ends[end.Turn], ids = &end, append(ids, end.Turn)
 		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
 	}
 	turns, err := w.Read.Turns(ctx, &adminv1.TurnsRequest{Ids: ids})
 	for err == nil {
 		var t *adminv1.Turn
-		if t, err = turns.Recv(); err == nil && slices.Contains(t.GetInputs(), input) {
-			return t, nil
+		if t, err = turns.Recv(); err == nil && slices.Contains(t.GetInputs(), input.GetId()) {
+			return ends[t.GetId()], nil
 		}
 	}
 	return nil, notEOF(err)
 }
-
-// textOf returns the text with which a turn ended.
-func (w *wait) textOf(ctx context.Context, turn *adminv1.Turn) (string, error) {
-	e, err := admin.EventByID(ctx, w.Read, w.said.Event)
-	if err != nil {
-		return "", err
-	}
-	const most = 1000
-	outputs, err := admin.Events(ctx, w.Read, &adminv1.EventsRequest{
-		Topic: contract.TopicAgentOutput, After: e.GetSeq(), Before: e.GetSeq() + outputsWithin, Limit: most, Ascending: true,
-	})
-	for _, o := range outputs {
-		var said contract.AgentOutput
-		if json.Unmarshal(o.GetPayload(), &said) == nil && said.Turn == turn.GetId() {
-			return said.Text, nil
-		}
-	}
-	if err == nil {
-		err = errors.New("the output of the turn is not known")
-	}
-	return "", err
-}
-
-// outputsWithin is how many events after a message the end of its turn is searched in.
-const outputsWithin = 20_000
 
 // stream writes what happens until the answer is there.
 func (w *wait) stream(ctx context.Context, c huma.Context) {
