@@ -1,34 +1,44 @@
 package webchannel
 
 import (
+	"context"
 	"html/template"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/switchboard-run/switchboard/extensions/webchannel/api"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/board"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/metrics"
+	openaiapi "github.com/switchboard-run/switchboard/extensions/webchannel/openai"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/page"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/admin"
+	"github.com/switchboard-run/switchboard/sdk/netguard"
 )
 
 // public are the paths whose requests prove themselves, or whose answers are no secret. One
 // that ends in a slash stands for all below it.
-var public = []string{"/healthz", "/readyz"}
+var public = slices.Concat(metrics.Public)
 
 // register adds the routes of all parts. Each part checks what its visitor may.
-func (s *site) register(mux *http.ServeMux, k *sdk.Kernel) {
-	conn := k.Services().Conn
-	mux.HandleFunc("GET /healthz", healthy)
-	mux.HandleFunc("GET /readyz", healthy)
+func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel) error {
+	read, manage := admin.Reader(k.Services().Conn), admin.Manager(k.Services().Conn)
+	images, err := netguard.New(netguard.Options{})
+	if err != nil {
+		return err
+	}
 	page.Register(mux, page.Options{Chat: s.chat, Files: s.chat, Watch: s.chat.Watch, Log: s.log})
+	board.Register(mux, board.Options{Read: read, Manage: manage, Chat: s.chat, Frame: inShell, Log: s.log})
 	api.Register(mux, api.Options{
-		Read: admin.Reader(conn), Manage: admin.Manager(conn), Chat: s.chat, Store: k, Log: s.log, Closing: k.Draining(),
-		Now: time.Now,
+		Read: read, Manage: manage, Chat: s.chat, Store: k, Log: s.log, Closing: k.Draining(), Now: time.Now,
 	})
-	board.Register(mux, board.Options{
-		Read: admin.Reader(conn), Manage: admin.Manager(conn), Chat: s.chat, Frame: inShell, Log: s.log,
+	openaiapi.Register(mux, openaiapi.Options{
+		Context: ctx, Chat: s.chat, Files: s.chat, Store: k, Read: read, Manage: manage, Images: images, Now: time.Now,
+		Log: s.log.Named("openai"),
 	})
+	metrics.Register(mux, metrics.Options{Context: ctx, Read: read, Now: time.Now, Log: s.log.Named("metrics")})
+	return nil
 }
 
 // body is a page of the board in the shell.
@@ -37,9 +47,4 @@ var body = template.Must(template.New("body").Parse(`{{.Data}}`))
 // inShell writes a page of the board.
 func inShell(w http.ResponseWriter, r *http.Request, p board.Page) {
 	page.Render(w, r, page.Page{Title: p.Title, Active: p.Active, Status: p.Status, Content: body, Data: p.Body})
-}
-
-func healthy(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("ok\n"))
 }

@@ -82,7 +82,9 @@ func (s *site) start(ctx context.Context, k *sdk.Kernel) error {
 	})
 	s.chat.Start(k)
 	mux := http.NewServeMux()
-	s.register(mux, k)
+	if err := s.register(ctx, mux, k); err != nil {
+		return err
+	}
 	s.server = &http.Server{
 		Handler: s.door.Handler(mux, public...), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return ctx },
