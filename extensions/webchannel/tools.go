@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
 	"github.com/switchboard-run/switchboard/sdk"
@@ -48,7 +50,11 @@ func (s *site) link(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error)
 		case c.Principal.Person == "":
 			return sdk.ToolResult{}, errPeople
 		}
-		path, err := s.door.Link(ctx, c.Principal.Person)
+		person := c.Principal.Person
+		if slices.Contains(c.Principal.Accounts, contract.Owner) {
+			person = contract.Owner
+		}
+		path, err := s.door.Link(ctx, person)
 		if err != nil {
 			return sdk.ToolResult{}, err
 		}

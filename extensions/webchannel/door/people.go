@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,8 +44,8 @@ func (p *people) list(ctx context.Context) ([]*adminv1.Person, error) {
 	return p.all, nil
 }
 
-// byID returns a person by id or, if that is unique, by name; the owner is there also
-// without an account.
+// byID returns a person by id, by that of an account or, if that is unique, by name; the
+// owner is there also without an account.
 func (p *people) byID(ctx context.Context, id string) (*adminv1.Person, error) {
 	all, err := p.list(ctx)
 	if err != nil {
@@ -52,7 +53,7 @@ func (p *people) byID(ctx context.Context, id string) (*adminv1.Person, error) {
 	}
 	var named []*adminv1.Person
 	for _, one := range all {
-		if one.GetId() == id {
+		if one.GetId() == id || slices.ContainsFunc(one.GetAccounts(), func(a *adminv1.Account) bool { return a.GetId() == id }) {
 			return one, nil
 		}
 		if strings.EqualFold(one.GetName(), id) {
