@@ -46,6 +46,7 @@
 //	form       fields below each other: label, input, p.hint; row: fields in one row
 //	button     a link as a button; button.primary, button.danger, button.link
 //	empty      what is said where there is nothing to show; error: what went wrong
+//	more       a details with a summary and a div of further buttons
 //	tree       nested lists as a tree; code, pre: as usual; muted, small, number, right
 package page
 

@@ -131,12 +131,19 @@ function toggle(open) {
 }
 menu.addEventListener("click", () => toggle(menu.getAttribute("aria-expanded") !== "true"));
 addEventListener("keydown", (e) => {
+  if (e.key === "Escape") document.querySelectorAll("details.more[open]").forEach((d) => { d.open = false; });
   if (e.key === "Escape" && menu.getAttribute("aria-expanded") === "true") {
     toggle(false);
     menu.focus();
   }
 });
 document.getElementById("main").addEventListener("click", () => toggle(false));
+
+document.addEventListener("click", (e) => {
+  for (const d of document.querySelectorAll("details.more[open]")) {
+    if (!d.contains(e.target) || e.target.closest("button, a")) d.open = false;
+  }
+});
 
 addEventListener("submit", (e) => {
   const question = e.submitter?.dataset.confirm ?? e.target.dataset.confirm;
