@@ -12,11 +12,9 @@ import (
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/page"
+	cdpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-
-	"github.com/switchboard-run/switchboard/internal/loopback"
 )
 
 // tab is a tab of a real browser. Each error in its console fails the test, except those of
@@ -36,17 +34,6 @@ const (
 	phoneWidth, phoneHeight     = 360, 740
 	desktopWidth, desktopHeight = 1600, 900
 )
-
-// pageConfig is the configuration of a page on a free port of this machine.
-func pageConfig(t *testing.T) string {
-	t.Helper()
-	port, err := loopback.Take()
-	if err != nil {
-		t.Fatal(err)
-	}
-	port.Release()
-	return fmt.Sprintf("extensions: {web_channel: {config: {listen: %q}}}\n", port.Addr)
-}
 
 // needChromium skips a test where there is none.
 func needChromium(t *testing.T) {
@@ -85,7 +72,7 @@ func (w *world) tab(browser context.Context, width, height int64) *tab {
 	chromedp.ListenTarget(ctx, b.listen)
 	w.t.Cleanup(b.check)
 	link, _, _ := strings.Cut(w.must("web", "--no-open"), "\n")
-	b.run(log.Enable(), page.BringToFront(), chromedp.EmulateViewport(width, height), chromedp.Navigate(link))
+	b.run(log.Enable(), cdpage.BringToFront(), chromedp.EmulateViewport(width, height), chromedp.Navigate(link))
 	b.sees("#text")
 	return b
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/browser"
+	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -25,7 +25,7 @@ func chatting(t *testing.T) *world {
 	t.Helper()
 	needChromium(t)
 	w := newWorld(t, withModel)
-	w.config(pageConfig(t))
+	withPage(t, w, "")
 	w.start()
 	return w
 }
@@ -53,7 +53,7 @@ func TestTheChatInABrowser(t *testing.T) {
 			if got := b.value(`document.querySelectorAll("#log img").length`); got != "0" {
 				t.Error("raw HTML of a model became an element")
 			}
-			b.run(browser.SetPermission(&browser.PermissionDescriptor{Name: "clipboard-write"}, browser.PermissionSettingGranted),
+			b.run(cdpbrowser.SetPermission(&cdpbrowser.PermissionDescriptor{Name: "clipboard-write"}, cdpbrowser.PermissionSettingGranted),
 				chromedp.Click(".copy", chromedp.ByQuery))
 			b.is("a note that it is copied", `document.querySelector("#toasts .ok")`)
 			b.says("/help")
@@ -152,8 +152,8 @@ func TestSeveralConversations(t *testing.T) {
 	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
 		return openaitest.Say("re " + r.Messages[len(r.Messages)-1].Content.Text)
 	})
-	browser := w.chromium()
-	main, trip := w.tab(browser, desktopWidth, desktopHeight), w.tab(browser, desktopWidth, desktopHeight)
+	chromium := w.chromium()
+	main, trip := w.tab(chromium, desktopWidth, desktopHeight), w.tab(chromium, desktopWidth, desktopHeight)
 	main.says("in the main one")
 	main.shows("in the main one", "re in the main one")
 	trip.shows("in the main one", "re in the main one")
@@ -177,7 +177,7 @@ func TestButtonsInABrowser(t *testing.T) {
 	t.Parallel()
 	needChromium(t)
 	w := newWorld(t, withModel)
-	w.config(pageConfig(t) + "agents: {default: chief}\napprove: [lab/*]\n")
+	withPage(t, w, "agents: {default: chief}\napprove: [lab/*]\n")
 	w.dropIn("chief", "", chief)
 	w.probe("lab", "tools", "provides: {tools: true}")
 	w.start()
@@ -189,8 +189,8 @@ func TestButtonsInABrowser(t *testing.T) {
 		}
 		return openaitest.Say("It is done.")
 	})
-	browser := w.chromium()
-	b, other := w.tab(browser, phoneWidth, phoneHeight), w.tab(browser, desktopWidth, desktopHeight)
+	chromium := w.chromium()
+	b, other := w.tab(chromium, phoneWidth, phoneHeight), w.tab(chromium, desktopWidth, desktopHeight)
 	b.says("do it")
 	other.sees(".actions button")
 	b.sees(".actions button")
@@ -209,9 +209,9 @@ func TestFilesInABrowser(t *testing.T) {
 	t.Parallel()
 	w := chatting(t)
 	w.model.Handle(func(openaitest.Request) openaitest.Answer { return openaitest.Say("seen") })
-	browser := w.chromium(chromedp.Flag("use-fake-device-for-media-stream", true),
+	chromium := w.chromium(chromedp.Flag("use-fake-device-for-media-stream", true),
 		chromedp.Flag("use-fake-ui-for-media-stream", true))
-	b := w.tab(browser, desktopWidth, desktopHeight)
+	b := w.tab(chromium, desktopWidth, desktopHeight)
 	picture := w.file("cat.png")
 	if err := os.WriteFile(picture, pngOf(64, 48), 0o600); err != nil {
 		t.Fatal(err)
