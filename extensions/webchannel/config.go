@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/hooks"
 )
 
 // Config is the extension's configuration.
@@ -16,6 +17,7 @@ type Config struct {
 	URL    string `json:"url"`    // as people reach it; empty: that of Listen
 	Proxy  bool   `json:"proxy"`  // a proxy that speaks TLS is in front
 	TLS    *TLS   `json:"tls"`    // nil: none
+	hooks.Config
 }
 
 // TLS names the files of a certificate.

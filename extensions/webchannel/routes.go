@@ -5,10 +5,12 @@ import (
 	"html/template"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/extensions/webchannel/api"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/board"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/hooks"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/metrics"
 	openaiapi "github.com/switchboard-run/switchboard/extensions/webchannel/openai"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/page"
@@ -19,10 +21,10 @@ import (
 
 // public are the paths whose requests prove themselves, or whose answers are no secret. One
 // that ends in a slash stands for all below it.
-var public = slices.Concat(metrics.Public)
+var public = slices.Concat(metrics.Public, []string{hooks.Prefix})
 
 // register adds the routes of all parts. Each part checks what its visitor may.
-func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel) error {
+func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, c Config) error {
 	read, manage := admin.Reader(k.Services().Conn), admin.Manager(k.Services().Conn)
 	images, err := netguard.New(netguard.Options{})
 	if err != nil {
@@ -38,6 +40,15 @@ func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel) 
 		Log: s.log.Named("openai"),
 	})
 	metrics.Register(mux, metrics.Options{Context: ctx, Read: read, Now: time.Now, Log: s.log.Named("metrics")})
+	var problems []string
+	s.hooks, problems = hooks.New(hooks.Options{
+		Config: c.Config, Context: ctx, Channel: ID, Chat: s.chat, Store: k, Read: read, Manage: manage, Now: time.Now,
+		Log: s.log.Named("hooks"),
+	})
+	s.hooks.Register(mux)
+	if len(problems) > 0 {
+		k.SetReadiness(sdk.Degraded, strings.Join(problems, "; "))
+	}
 	return nil
 }
 

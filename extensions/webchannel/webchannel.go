@@ -29,6 +29,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/extensions/webchannel/chat"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/hooks"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
@@ -46,17 +47,23 @@ const (
 // New returns the extension.
 func New() sdk.Extension {
 	s := &site{chat: chat.New(time.Now)}
-	return sdk.Extension{ID: ID, Start: s.start, Stop: s.stop, Channel: s.chat, Tools: s.tools()}
+	return sdk.Extension{ID: ID, Start: s.start, Stop: s.stop, Channel: s.chat, Tools: s.tools(), Handle: s.handle}
 }
 
 // site is the extension from its start to its stop.
 type site struct {
 	chat    *chat.Chat
 	door    *door.Door
+	hooks   *hooks.Hooks
 	address string // URL, as people reach the page
 	server  *http.Server
 	serving sync.WaitGroup
 	log     hclog.Logger
+}
+
+// handle handles the subscription of webhooks, the only one.
+func (s *site) handle(ctx context.Context, e sdk.Event) (sdk.Effects, error) {
+	return s.hooks.Handle(ctx, e)
 }
 
 func (s *site) start(ctx context.Context, k *sdk.Kernel) error {
@@ -82,7 +89,8 @@ func (s *site) start(ctx context.Context, k *sdk.Kernel) error {
 	})
 	s.chat.Start(k)
 	mux := http.NewServeMux()
-	if err := s.register(ctx, mux, k); err != nil {
+	if err := s.register(ctx, mux, k, c); err != nil {
+		_ = listener.Close()
 		return err
 	}
 	s.server = &http.Server{

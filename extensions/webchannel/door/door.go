@@ -103,7 +103,7 @@ func (d *Door) Handler(next http.Handler, public ...string) http.Handler {
 		}
 		v, ok := d.visitor(r)
 		switch {
-		case v.Token == "" && foreign(r, d.o.Hosts):
+		case ok && v.Token == "" && foreign(r, d.o.Hosts):
 			refuse(w, r, http.StatusForbidden, "the request comes from another site")
 		case !ok && !d.allow(r):
 			w.Header().Set("Retry-After", "10")
