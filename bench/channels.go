@@ -66,7 +66,9 @@ func channels(b *bench) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", kind.name, err)
 			}
-			rate, _, err := crowd(d, d.crowd(), b.scale(5000))
+			chats := d.crowd()
+			// A few messages of each chat would measure how the crowd begins.
+			rate, _, err := crowd(d, chats, max(b.scale(5000), 8*chats))
 			if err != nil {
 				return fmt.Errorf("%s: %w", kind.name, err)
 			}

@@ -40,8 +40,12 @@ func bad(param, format string, args ...any) *apiError {
 // check parses the request and returns the error of the real API, if it would
 // refuse the request.
 func (s *Server) check(req *Request) *apiError {
-	if err := json.Unmarshal(req.Raw, req); err != nil {
+	lean, pictures := withoutPictures(req.Raw)
+	if err := json.Unmarshal(lean, req); err != nil {
 		return bad("", "We could not parse the JSON body of your request: %v", err)
+	}
+	for i := range req.Messages {
+		req.Messages[i].Content.take(pictures)
 	}
 	switch {
 	case req.Model == "":

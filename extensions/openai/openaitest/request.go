@@ -67,6 +67,7 @@ type Content struct {
 	// Images are the pictures among the parts.
 	Images []modelapitest.Image
 
+	urls    []string // of the pictures
 	present bool
 	unknown string // the type of a part that is none
 	wrong   string // the JSON type if it is not supported
@@ -102,7 +103,7 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 			case "text":
 				c.Text += p.Text
 			case "image_url":
-				c.Images = append(c.Images, modelapitest.DataURL(p.URL.URL))
+				c.urls = append(c.urls, p.URL.URL)
 			default:
 				c.unknown = p.Type
 			}
