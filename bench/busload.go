@@ -59,7 +59,7 @@ type result struct {
 }
 
 // serveLoad is the bench binary as an extension: publisher COUNT WINDOW TOGETHER
-// INTERVAL, or subscriber COUNT RESULT.
+// INTERVAL, subscriber COUNT RESULT, harm NAME, or plain.
 func serveLoad(args []string) {
 	switch args[0] {
 	case "publisher":
@@ -72,6 +72,8 @@ func serveLoad(args []string) {
 		}})
 	case "harm":
 		serveHarm(args[1])
+	case "plain":
+		servePlain()
 	case "subscriber":
 		count, _ := strconv.Atoi(args[1])
 		s := &subscriber{want: count, file: args[2]}

@@ -35,12 +35,18 @@ var measurements = []struct {
 	{"channels", channels},
 	{"photos", photos},
 	{"household", household},
+	{"tools", toolCalls},
+	{"installed", installed},
 	{"hostile", hostile},
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "extension" {
+	switch {
+	case len(os.Args) > 2 && os.Args[1] == "extension":
 		serveLoad(os.Args[2:])
+		return
+	case len(os.Args) > 2 && os.Args[1] == "mcp":
+		serveMCP(os.Args[2])
 		return
 	}
 	b := &bench{}
@@ -51,7 +57,7 @@ func main() {
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
 	only := flag.String("only", "", "comma-separated: "+
 		"start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,"+
-		"channels,photos,household,hostile")
+		"channels,photos,household,tools,installed,hostile")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

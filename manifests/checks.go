@@ -26,12 +26,15 @@ var reservedIDs = []string{"core", "kernel", "switchboard", "default", "hold", "
 const label = `[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?` // of a host name
 
 var (
-	idSyntax    = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-	commandName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
-	envName     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	toolName    = regexp.MustCompile(`^[a-z][a-z0-9_]*/[A-Za-z0-9_-]+$`)
-	hostName    = regexp.MustCompile(`^(\*\.)?(` + label + `\.)*` + label + `$`)
+	lowerName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`) // a bound in it would take much memory
+	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	toolName  = regexp.MustCompile(`^[a-z][a-z0-9_]*/[A-Za-z0-9_-]+$`)
+	hostName  = regexp.MustCompile(`^(\*\.)?(` + label + `\.)*` + label + `$`)
 )
+
+func isID(s string) bool { return len(s) <= 64 && lowerName.MatchString(s) }
+
+func isCommandName(s string) bool { return len(s) <= 32 && lowerName.MatchString(s) }
 
 // Checks are the checks of manifests, by their names in struct tags. The configuration
 // shares them.
@@ -62,7 +65,7 @@ var Checks = strictyaml.Checks{
 }
 
 func checkIDSyntax(s string) *strictyaml.Fault {
-	if idSyntax.MatchString(s) {
+	if isID(s) {
 		return nil
 	}
 	f := strictyaml.Faultf("%q must be lower-case letters, digits and underscores, a letter first, at most 64", s)
@@ -75,7 +78,7 @@ func checkIDSyntax(s string) *strictyaml.Fault {
 		}
 		return '_'
 	}, s), "_")
-	if idSyntax.MatchString(guess) {
+	if isID(guess) {
 		f.Suggestion = guess
 	}
 	return f
@@ -135,9 +138,9 @@ func checkEnv(s string) *strictyaml.Fault {
 }
 
 func checkCommand(s string) *strictyaml.Fault {
-	if !commandName.MatchString(s) {
+	if !isCommandName(s) {
 		f := strictyaml.Faultf("%q must be lower-case letters, digits and underscores, a letter first, at most 32", s)
-		if bare := strings.ToLower(strings.TrimPrefix(s, "/")); commandName.MatchString(bare) {
+		if bare := strings.ToLower(strings.TrimPrefix(s, "/")); isCommandName(bare) {
 			f.Suggestion = bare
 		}
 		return f
@@ -150,7 +153,7 @@ func checkCommand(s string) *strictyaml.Fault {
 
 func modelName(s string) bool {
 	provider, name, ok := strings.Cut(s, "/")
-	return ok && idSyntax.MatchString(provider) && name != "" && !strings.ContainsAny(name, " \t\n\r*\x00")
+	return ok && isID(provider) && name != "" && !strings.ContainsAny(name, " \t\n\r*\x00")
 }
 
 func checkModel(s string) *strictyaml.Fault {
@@ -164,7 +167,7 @@ func checkModel(s string) *strictyaml.Fault {
 }
 
 func checkModelPattern(s string) *strictyaml.Fault {
-	if modelName(s) || strings.HasSuffix(s, "/*") && idSyntax.MatchString(strings.TrimSuffix(s, "/*")) {
+	if modelName(s) || strings.HasSuffix(s, "/*") && isID(strings.TrimSuffix(s, "/*")) {
 		return nil
 	}
 	return strictyaml.Faultf("%q is neither <id>/<model> nor <id>/*", s)
@@ -178,7 +181,7 @@ func checkTool(s string) *strictyaml.Fault {
 }
 
 func checkToolPattern(s string) *strictyaml.Fault {
-	if toolName.MatchString(s) || strings.HasSuffix(s, "/*") && idSyntax.MatchString(strings.TrimSuffix(s, "/*")) {
+	if toolName.MatchString(s) || strings.HasSuffix(s, "/*") && isID(strings.TrimSuffix(s, "/*")) {
 		return nil
 	}
 	return strictyaml.Faultf("%q is neither <extension>/<tool> nor <extension>/*", s)

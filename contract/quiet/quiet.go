@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -14,11 +15,13 @@ import (
 type Hours struct{ from, to int }
 
 // form is "22:00-07:00", "22-7" or "22:00 to 7:00".
-var form = regexp.MustCompile(`^(\d{1,2})(?:[:.](\d\d))?\s*(?:-|–|—|to|до)\s*(\d{1,2})(?:[:.](\d\d))?$`)
+var form = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\d{1,2})(?:[:.](\d\d))?\s*(?:-|–|—|to|до)\s*(\d{1,2})(?:[:.](\d\d))?$`)
+})
 
 // Parse reads quiet hours as people write them; ok is false if they are none.
 func Parse(text string) (h Hours, ok bool) {
-	m := form.FindStringSubmatch(text)
+	m := form().FindStringSubmatch(text)
 	if m == nil {
 		return Hours{}, false
 	}

@@ -78,7 +78,7 @@ func (i *Installer) outside(dir string) error {
 // empty.
 func (i *Installer) fetchArchive(ctx context.Context, dir, location, sum, unpacked string) (string, error) {
 	file := location
-	if hasScheme.MatchString(location) {
+	if hasScheme().MatchString(location) {
 		file = filepath.Join(dir, "archive")
 		u, err := url.Parse(location)
 		if err != nil {

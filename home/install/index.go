@@ -55,7 +55,7 @@ var indexChecks = func() strictyaml.Checks {
 	}
 	all["archive"] = func(s string) *strictyaml.Fault {
 		switch {
-		case hasScheme.MatchString(s):
+		case hasScheme().MatchString(s):
 			if u, err := url.Parse(s); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 				return strictyaml.Faultf("%q is not an https address", s)
 			}
@@ -90,7 +90,7 @@ func ParseIndex(file string, data []byte) (*Entries, error) {
 // absolute path.
 func (i *Installer) find(ctx context.Context, dir string, from Source) (Entry, error) {
 	file, base := from.Location, (*url.URL)(nil)
-	if hasScheme.MatchString(from.Location) {
+	if hasScheme().MatchString(from.Location) {
 		u, err := url.Parse(from.Location)
 		if err != nil {
 			return Entry{}, err
@@ -117,7 +117,7 @@ func (i *Installer) find(ctx context.Context, dir string, from Source) (Entry, e
 		return e, err
 	}
 	switch {
-	case hasScheme.MatchString(e.Archive):
+	case hasScheme().MatchString(e.Archive):
 	case base != nil:
 		e.Archive = base.ResolveReference(&url.URL{Path: e.Archive}).String()
 	default:

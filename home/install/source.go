@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Kind is the kind of a Source.
@@ -43,12 +44,18 @@ func (s Source) String() string {
 	return s.Location
 }
 
+// Most processes never need these.
 var (
-	indexName = regexp.MustCompile(`^([a-z][a-z0-9_]*)(?:@([0-9A-Za-z.+-]+))?$`)
+	indexName = lazy(`^([a-z][a-z0-9_]*)(?:@([0-9A-Za-z.+-]+))?$`)
 	// user@host:path
-	scpAddress = regexp.MustCompile(`^(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^/\\:\s][^\s]*$`)
-	hasScheme  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+	scpAddress = lazy(`^(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^/\\:\s][^\s]*$`)
+	hasScheme  = lazy(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 )
+
+// lazy returns a regular expression that is compiled when it is first needed.
+func lazy(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // ParseSource tells what a person means by a source: a path, a URL, or with an index a name
 // in it.
@@ -67,7 +74,7 @@ func ParseSource(text, index string) (s Source, err error) {
 		return s, errors.New("the source has control characters")
 	case index != "":
 		return fromIndex(text, index)
-	case hasScheme.MatchString(text):
+	case hasScheme().MatchString(text):
 		return fromURL(text)
 	}
 	if path, err := filepath.Abs(text); err == nil {
@@ -77,7 +84,7 @@ func ParseSource(text, index string) (s Source, err error) {
 			return Source{Kind: Archive, Location: path}, nil
 		}
 	}
-	if scpAddress.MatchString(text) {
+	if scpAddress().MatchString(text) {
 		host, path, _ := strings.Cut(text, ":")
 		path, ref := splitRef(path)
 		return Source{Kind: Git, Location: host + ":" + path, Ref: ref}, checkRef(ref)
@@ -88,19 +95,19 @@ func ParseSource(text, index string) (s Source, err error) {
 			return Source{Kind: Git, Location: absolute, Ref: ref}, errors.Join(err, checkRef(ref))
 		}
 	}
-	if indexName.MatchString(text) {
+	if indexName().MatchString(text) {
 		return s, errors.New("no such file or directory; for a name in an index, add --index")
 	}
 	return s, errors.New("no such file or directory")
 }
 
 func fromIndex(text, index string) (s Source, err error) {
-	m := indexName.FindStringSubmatch(text)
+	m := indexName().FindStringSubmatch(text)
 	if m == nil {
 		return s, errors.New("with --index, give a name in it, or name@version")
 	}
 	s = Source{Kind: Index, Location: index, Name: m[1], Version: m[2]}
-	if hasScheme.MatchString(index) {
+	if hasScheme().MatchString(index) {
 		if _, err := url.Parse(index); err != nil {
 			return s, fmt.Errorf("--index: %w", err)
 		}
@@ -149,10 +156,10 @@ func splitRef(path string) (before, ref string) {
 	return path, ""
 }
 
-var refSyntax = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./+-]*$`)
+var refSyntax = lazy(`^[A-Za-z0-9_][A-Za-z0-9_./+-]*$`)
 
 func checkRef(ref string) error {
-	if ref != "" && (!refSyntax.MatchString(ref) || strings.Contains(ref, "..")) {
+	if ref != "" && (!refSyntax().MatchString(ref) || strings.Contains(ref, "..")) {
 		return fmt.Errorf("%q is not a branch, a tag or a commit", ref)
 	}
 	return nil
@@ -198,7 +205,7 @@ func publisherOf(location string) string {
 		}
 		return u.Hostname() + "/" + owner
 	}
-	if scpAddress.MatchString(location) {
+	if scpAddress().MatchString(location) {
 		host, path, _ := strings.Cut(location, ":")
 		if _, after, user := strings.Cut(host, "@"); user {
 			host = after

@@ -3,6 +3,7 @@ package agent
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -49,7 +50,7 @@ func written(e *busv1.Entry, group bool, text string) string {
 	switch {
 	case e.GetForwardedFrom() != "":
 		text = labelled("forwarded", senderName(e.GetForwardedFrom(), "unknown"), text)
-	case label.MatchString(text), group && speaker.MatchString(text):
+	case label().MatchString(text), group && speaker().MatchString(text):
 		return labelled("text", sender, text)
 	}
 	if group {
@@ -58,11 +59,16 @@ func written(e *busv1.Entry, group bool, text string) string {
 	return text
 }
 
+// They are compiled when an agent hears something: each process has them.
 var (
 	// label matches a line that could be the label of data: [task from lead], [now].
-	label = regexp.MustCompile(`(?im)^[\s\p{Cf}]*\[\s*(\pL+\s+from\b|[\pL ]+\]\s*$)`)
+	label = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?im)^[\s\p{Cf}]*\[\s*(\pL+\s+from\b|[\pL ]+\]\s*$)`)
+	})
 	// speaker matches a later line that could be what another person of a group said.
-	speaker = regexp.MustCompile(`\n[\s\p{Cf}]*\pL[^\n:]{0,63}:\s`)
+	speaker = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\n[\s\p{Cf}]*\pL[^\n:]{0,63}:\s`)
+	})
 )
 
 // labelled encloses data from a sender in fences that the text cannot close: they are

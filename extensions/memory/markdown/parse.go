@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -44,13 +45,19 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// Most processes never need these.
 var (
-	headingLine = regexp.MustCompile(`^(#{1,6})[ \t]+(.*?)[ \t]*#*$`)
-	itemLine    = regexp.MustCompile(`^[-*+](?:[ \t]+(.*))?$`)
-	checkbox    = regexp.MustCompile(`^\[([ xX])\](?:[ \t]+|$)`)
-	fieldLine   = regexp.MustCompile(`^[-*+][ \t]+([A-Za-z_]+)[ \t]*:(?:[ \t]+(.*))?$`)
-	scopeTitle  = regexp.MustCompile(`(?i)^scope[ \t]*:?[ \t]+(\S+)$`)
+	headingLine = lazy(`^(#{1,6})[ \t]+(.*?)[ \t]*#*$`)
+	itemLine    = lazy(`^[-*+](?:[ \t]+(.*))?$`)
+	checkbox    = lazy(`^\[([ xX])\](?:[ \t]+|$)`)
+	fieldLine   = lazy(`^[-*+][ \t]+([A-Za-z_]+)[ \t]*:(?:[ \t]+(.*))?$`)
+	scopeTitle  = lazy(`(?i)^scope[ \t]*:?[ \t]+(\S+)$`)
 )
+
+// lazy returns a regular expression that is compiled when it is first needed.
+func lazy(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 var kindTitles = map[string]item.Kind{
 	"fact": item.Fact, "facts": item.Fact, "факты": item.Fact,
@@ -112,13 +119,13 @@ func (p *parser) line(n int, line string) {
 		p.below(n, trimmed)
 	case indented && p.begun:
 		p.problem(n, "indented line without an item above it")
-	case !indented && headingLine.MatchString(line):
+	case !indented && headingLine().MatchString(line):
 		p.end()
-		m := headingLine.FindStringSubmatch(line)
+		m := headingLine().FindStringSubmatch(line)
 		p.heading(n, len(m[1]), m[2])
-	case !indented && itemLine.MatchString(line):
+	case !indented && itemLine().MatchString(line):
 		p.end()
-		p.begin(n, itemLine.FindStringSubmatch(line)[1])
+		p.begin(n, itemLine().FindStringSubmatch(line)[1])
 	case p.item != nil:
 		p.problem(n, "unexpected %s: indent a continued text by two spaces, or begin a new item with “- ”",
 			quoted(trimmed))
@@ -131,7 +138,7 @@ func (p *parser) line(n int, line string) {
 func (p *parser) heading(n, level int, title string) {
 	begun := p.begun
 	p.begun = true
-	if m := scopeTitle.FindStringSubmatch(title); m != nil {
+	if m := scopeTitle().FindStringSubmatch(title); m != nil {
 		if err := item.CheckScope(m[1]); err != nil {
 			p.problem(n, "%v", err)
 		}
@@ -153,7 +160,7 @@ func (p *parser) begin(n int, text string) {
 	p.begun = true
 	p.item, p.text, p.fields = &Entry{Line: n}, nil, map[string]bool{}
 	p.item.Scope, p.item.Kind = p.scope, p.kind
-	if m := checkbox.FindStringSubmatch(text); m != nil {
+	if m := checkbox().FindStringSubmatch(text); m != nil {
 		p.item.Kind, p.item.Done = item.Open, m[1] != " "
 		text = text[len(m[0]):]
 	}
@@ -162,12 +169,12 @@ func (p *parser) begin(n int, text string) {
 
 // below reads an indented line under an item.
 func (p *parser) below(n int, text string) {
-	if m := fieldLine.FindStringSubmatch(text); m != nil {
+	if m := fieldLine().FindStringSubmatch(text); m != nil {
 		p.field(n, strings.ToLower(m[1]), strings.TrimSpace(m[2]))
 		return
 	}
 	switch {
-	case itemLine.MatchString(text):
+	case itemLine().MatchString(text):
 		p.problem(n, unknownField, quoted(text))
 	case len(p.fields) > 0:
 		p.problem(n, "unexpected %s after the fields: put the text above them", quoted(text))

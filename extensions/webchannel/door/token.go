@@ -24,16 +24,17 @@ type Token struct {
 }
 
 const (
-	tokenPrefix = "door/token/"
-	tokenForm   = "sb_" // then the name, an underscore and the secret
-	maxTokens   = 200
+	tokenPrefix  = "door/token/"
+	tokenForm    = "sb_" // then the name, an underscore and the secret
+	maxTokens    = 200
+	maxTokenName = 40
 )
 
-var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
 // CreateToken makes a token that belongs to a person, and returns its secret.
 func (d *Door) CreateToken(ctx context.Context, name, person string, scopes []string) (string, error) {
-	if !tokenName.MatchString(name) {
+	if len(name) > maxTokenName || !tokenName.MatchString(name) {
 		return "", fmt.Errorf("%w: the name %q: use lower-case letters, digits and dashes, at most 40",
 			contract.ErrInvalid, name)
 	}
