@@ -3,11 +3,9 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal/markdown"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
@@ -18,26 +16,32 @@ func newTraceCommand() *cobra.Command {
 		Short: "Show the steps that followed from a message, with times",
 		Long: "Shows the steps that followed from a message as a tree: the inputs of agents, each step of a model and\n" +
 			"each tool call, tasks and messages to other agents with their results, and every sent message with the\n" +
-			"id that its platform gave it. --all shows every event.\n\n" +
+			"id that its platform gave it. --all shows every event, --request the whole request that a model was sent\n" +
+			"in one step.\n\n" +
 			"Give the id of any event in the tree (`switchboard events tail`), or the platform's id of the message,\n" +
 			"such as a Telegram chat/message.",
-		Example:           "  switchboard trace e42\n  switchboard trace 123456789/77",
+		Example: "  switchboard trace e42\n  switchboard trace 123456789/77\n" +
+			"  switchboard trace e42 --request 1",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: first(eventIDs),
 	}
 	asJSON := jsonFlag(c)
 	all := c.Flags().Bool("all", false, "show every event and delivery")
+	request := c.Flags().String("request", "", "show the request of a step of a model: 1 is the first")
 	c.RunE = withKernel("trace", func(c *cobra.Command, k *admin.Client, args []string) error {
 		t, err := admin.ReadTrace(c.Context(), k, args[0])
 		if err != nil {
 			return hinted(err, "switchboard events tail")
+		}
+		if *request != "" {
+			return showRequest(c, k, t, *request, *asJSON)
 		}
 		if *asJSON {
 			return printJSON(c, t)
 		}
 		p := printerOf(c)
 		if !*all {
-			t.Tree = story(t.Tree, t.Asked)
+			t.Tree = t.Story()
 		}
 		p.trace(t)
 		return nil
@@ -49,7 +53,7 @@ func (p *printer) trace(t *admin.Trace) {
 	p.faint(fmt.Sprintf("%7s %7s", "after", "took"))
 	p.node(t, t.Tree, "", "", map[string]bool{})
 	p.line("")
-	p.line("%s in all, from %s", duration(t.Millis), t.At.In(p.zone).Format("2006-01-02 15:04:05.000 MST"))
+	p.line("%s in all, from %s", admin.Duration(t.Millis), t.At.In(p.zone).Format("2006-01-02 15:04:05.000 MST"))
 	if t.Until != "" {
 		p.faint("Events after " + t.Until + " were not searched.")
 	}
@@ -66,9 +70,9 @@ func (p *printer) trace(t *admin.Trace) {
 func (p *printer) node(t *admin.Trace, n *admin.Node, lead, below string, shown map[string]bool) {
 	took := ""
 	if n.TookMillis != nil {
-		took = duration(*n.TookMillis)
+		took = admin.Duration(*n.TookMillis)
 	}
-	after := duration(float64(n.At.Sub(t.At)) / float64(time.Millisecond))
+	after := admin.Duration(t.After(n))
 	mark := " "
 	if n.ID == t.Asked && t.Asked != t.Root {
 		mark = ">"
@@ -98,11 +102,14 @@ func (p *printer) step(n *admin.Node, withText bool, room int) string {
 	if n.Result != "" && n.Kind == admin.KindTool && n.State == "done" && together(n.Name) {
 		result = ", " + quote(n.Result)
 	}
+	title := n.Title(func(s string) string { return p.paint(green, s) })
+	ended := n.Ended(func(s string) string { return p.paint(stateColor(s), s) })
 	if p.width == 0 {
-		return p.title(n) + text + p.ended(n) + result
+		return title + text + ended + result
 	}
-	bare := printer{}
-	left := room - markdown.Width(bare.title(n)+bare.ended(n))
+	unpainted := func(s string) string { return s }
+	bare := [2]string{n.Title(unpainted), n.Ended(unpainted)}
+	left := room - markdown.Width(bare[0]+bare[1])
 	if result != "" { // text and result share the room
 		result = cut(result, max(leastColumn, left-min(markdown.Width(text), left/2)))
 		left -= markdown.Width(result)
@@ -110,76 +117,8 @@ func (p *printer) step(n *admin.Node, withText bool, room int) string {
 	if text != "" {
 		text = cut(text, max(leastColumn, left))
 	}
-	if s := bare.title(n) + text + bare.ended(n) + result; markdown.Width(s) > room {
+	if s := bare[0] + text + bare[1] + result; markdown.Width(s) > room {
 		return cut(s, max(room, leastColumn))
 	}
-	return p.title(n) + text + p.ended(n) + result
-}
-
-// title returns the kind and name of a step.
-func (p *printer) title(n *admin.Node) string {
-	switch {
-	case n.Kind == kindStory:
-		return n.ID + " " + describeInput(p, n)
-	case n.Kind == kindSent:
-		return fmt.Sprintf("%s to %s %s", n.ID, p.paint(green, strings.TrimPrefix(n.Name, contract.TopicChannelSend)),
-			n.Conversation)
-	case n.Kind == admin.KindEvent:
-		s := n.ID + " " + p.paint(green, n.Name)
-		if n.Source != "" && n.Source != "kernel" {
-			s += " from " + n.Source
-		}
-		if n.Session != "" {
-			s += " (" + n.Session + ")"
-		}
-		if n.Conversation != "" {
-			s += " to " + n.Conversation
-		}
-		return s
-	case n.Kind == admin.KindDelivery:
-		return "handled by " + n.Name
-	case n.Kind == admin.KindTurn:
-		return fmt.Sprintf("turn %s of %s", n.ID, n.Name)
-	case n.Kind == admin.KindModel && len(n.Calls) > 0:
-		return fmt.Sprintf("model %s calls %s", n.Name, strings.Join(n.Calls, ", "))
-	case n.Kind == admin.KindTool && n.Source != "":
-		return fmt.Sprintf("%s %s calls %s", n.ID, p.paint(green, n.Source), n.Name)
-	case n.Kind == admin.KindModel, n.Kind == admin.KindTool:
-		return n.Kind + " " + n.Name
-	}
-	return n.Name
-}
-
-// ended describes the outcome of a step.
-func (p *printer) ended(n *admin.Node) string {
-	var b strings.Builder
-	if n.State != "" && (n.Kind != admin.KindModel || n.State != "done") {
-		fmt.Fprintf(&b, ": %s", p.paint(stateColor(n.State), n.State))
-	}
-	if n.ProviderID != "" {
-		fmt.Fprintf(&b, ", message %s", n.ProviderID)
-	}
-	if n.WaitMillis != nil && *n.WaitMillis >= 100 {
-		fmt.Fprintf(&b, ", waited %s", duration(*n.WaitMillis))
-	}
-	if n.Attempts > 0 {
-		fmt.Fprintf(&b, ", failed %s", count(n.Attempts, "time"))
-	}
-	if n.Reason != "" {
-		fmt.Fprintf(&b, " (%s)", n.Reason)
-	}
-	return b.String()
-}
-
-// duration formats milliseconds in a suitable unit.
-func duration(ms float64) string {
-	switch {
-	case ms < 10:
-		return fmt.Sprintf("%.1f ms", ms)
-	case ms < 1000:
-		return fmt.Sprintf("%.0f ms", ms)
-	case ms < 60_000:
-		return fmt.Sprintf("%.1f s", ms/1000)
-	}
-	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
+	return title + text + ended + result
 }

@@ -65,6 +65,9 @@ func openPrompts(k *sdk.Kernel) (loop.Prompts, error) {
 	return newPrompts(filepath.Join(k.DataDir(), promptsDir), k.Log()), nil
 }
 
+// BuiltinPrompts returns the built-in texts, without those that an agent's files replace.
+func BuiltinPrompts() loop.Prompts { return newPrompts("", hclog.NewNullLogger()) }
+
 func newPrompts(dir string, log hclog.Logger) *prompts {
 	return &prompts{dir: dir, log: log, texts: builtin()}
 }

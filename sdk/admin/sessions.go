@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
@@ -91,6 +93,16 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	}
 	o := JSON(e.Entry).Rename("created_at", "at").With("calls", calls)
 	return o.Without("backlog").Without("covers").Without("thread").Without("told").MarshalJSON()
+}
+
+// RowID returns the id of a row of a session: s1.14.
+func RowID(session string, seq int64) string { return fmt.Sprintf("%s.%d", session, seq) }
+
+// ParseRowID returns the session and the number of a row; false: it is no such id.
+func ParseRowID(id string) (session string, seq int64, ok bool) {
+	session, number, _ := strings.Cut(id, ".")
+	seq, err := strconv.ParseInt(number, 10, 64)
+	return session, seq, strings.HasPrefix(session, "s") && err == nil && seq > 0
 }
 
 // History returns the rows of a session that a request selects.

@@ -49,7 +49,8 @@ const (
 // Node is one step.
 type Node struct {
 	Kind string `json:"kind"`
-	// ID is an event's (e1), a call's (c1), or a turn's number.
+	// ID is an event's (e1), a call's (c1), that of the row of a model's answer (s1.2), or a
+	// turn's number.
 	ID string `json:"id,omitempty"`
 	// Name is a topic, a model, a tool, an extension or an agent.
 	Name    string `json:"name"`

@@ -27,6 +27,11 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 	if err := t.loadPictures(); err != nil {
 		return nil, err
 	}
+	return t.composed(hint), nil
+}
+
+// composed is the next request, once the system prompt and the pictures are there.
+func (t *turn) composed(hint string) *kernelv1.CompleteRequest {
 	rows, summary, own := t.visible()
 	view := view{
 		group: t.context.GetGroup(), inputLimit: t.inputLimit(), current: t.id, tools: t.tools, pictures: t.pictures,
@@ -50,7 +55,7 @@ func (t *turn) request(hint string) (*kernelv1.CompleteRequest, error) {
 	}
 	return &kernelv1.CompleteRequest{
 		Model: t.modelName(), Messages: messages, Tools: t.tools.described,
-	}, nil
+	}
 }
 
 // visible returns the recorded rows of the next request, the summary at its beginning,

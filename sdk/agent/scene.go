@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 )
 
 // Prompts renders the texts of an agent.
@@ -96,6 +97,10 @@ func (a *Agent) loadChannels(ctx context.Context) ([]Channel, error) {
 	if err != nil {
 		return nil, err
 	}
+	return describeChannels(list), nil
+}
+
+func describeChannels(list []*kernelv1.Channel) []Channel {
 	channels := make([]Channel, 0, len(list))
 	for _, c := range list {
 		name := c.GetName()
@@ -107,7 +112,7 @@ func (a *Agent) loadChannels(ctx context.Context) ([]Channel, error) {
 			Readiness: readinessWord(c.GetReadiness().GetState()),
 		})
 	}
-	return channels, nil
+	return channels
 }
 
 func readinessWord(s extensionv1.Readiness_State) string {
