@@ -172,7 +172,8 @@ func (w *taskWatch) end() {
 	case t.StartedAt.IsZero():
 		p.line("\nfinished: %s, before it began", how)
 	default:
-		p.line("\nfinished: %s, after %s", how, admin.Duration(float64(t.FinishedAt.Sub(t.StartedAt))/float64(time.Millisecond)))
+		took := float64(t.FinishedAt.Sub(t.StartedAt)) / float64(time.Millisecond)
+		p.line("\nfinished: %s, after %s", how, admin.Duration(took))
 	}
 	for _, part := range []struct{ title, text string }{{"partial output", t.Partial}, {"error", t.Error},
 		{"result", t.Output}} {

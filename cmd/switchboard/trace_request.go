@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,7 +39,7 @@ func (p *printer) request(r *sent.Request) {
 	p.line("%s  %s asked %s, answered %s", r.Row, r.Agent, p.paint(green, r.Model), p.clock(r.At))
 	p.faint(fmt.Sprintf("%s, %s, %d bytes. %s",
 		count(len(r.Messages), "message"), count(len(r.Tools), "tool"), r.Bytes, r.Rebuilt))
-	for _, m := range append(r.Messages[:len(r.Messages):len(r.Messages)], r.Answer) {
+	for _, m := range append(slices.Clip(r.Messages), r.Answer) {
 		p.message(m)
 	}
 	p.line("\n%s", p.paint(gray, "Tools"))

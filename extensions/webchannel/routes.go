@@ -14,6 +14,8 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/webchannel/metrics"
 	openaiapi "github.com/switchboard-run/switchboard/extensions/webchannel/openai"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/page"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/search"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/trace"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 	"github.com/switchboard-run/switchboard/sdk/netguard"
@@ -32,6 +34,8 @@ func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, 
 	}
 	page.Register(mux, page.Options{Chat: s.chat, Files: s.chat, Watch: s.chat.Watch, Log: s.log})
 	board.Register(mux, board.Options{Read: read, Manage: manage, Chat: s.chat, Frame: inShell, Log: s.log})
+	search.Register(mux, search.Options{Manage: manage})
+	trace.Register(mux, trace.Options{Read: read})
 	api.Register(mux, api.Options{
 		Read: read, Manage: manage, Chat: s.chat, Store: k, Log: s.log, Closing: k.Draining(), Now: time.Now,
 	})

@@ -315,3 +315,8 @@ func shortenTo(s string, limit int) string {
 	}
 	return s
 }
+
+// Calls returns the calls with ids, as far as they exist.
+func Calls(ctx context.Context, c adminv1.ReadClient, ids ...string) ([]*adminv1.Call, error) {
+	return all(c.Calls(ctx, &adminv1.CallsRequest{Ids: ids}))
+}

@@ -102,13 +102,15 @@ func Read(ctx context.Context, c adminv1.ReadClient, id string) (*Request, error
 		return nil, fmt.Errorf("build the request of row %s again: %w", id, err)
 	}
 	out := &Request{
-		Row: id, Session: session, Turn: answer.GetTurn(), Agent: s.GetAgent(), Model: cmp.Or(answer.GetModel(), request.GetModel()),
-		At: p.Now, Rebuilt: Differences, Messages: []Message{}, Tools: []Tool{},
+		Row: id, Session: session, Turn: answer.GetTurn(), Agent: s.GetAgent(),
+		Model: cmp.Or(answer.GetModel(), request.GetModel()), At: p.Now, Rebuilt: Differences, Messages: []Message{}, Tools: []Tool{},
 		Answer: Message{Role: "assistant", Content: answer.GetText(), Calls: callsOf(answer.GetCalls())},
 	}
 	for _, m := range request.GetMessages() {
 		out.Bytes += len(m.GetContent())
-		out.Messages = append(out.Messages, Message{m.GetRole(), m.GetName(), m.GetCallId(), m.GetContent(), callsOf(m.GetCalls())})
+		out.Messages = append(out.Messages, Message{
+			m.GetRole(), m.GetName(), m.GetCallId(), m.GetContent(), callsOf(m.GetCalls()),
+		})
 	}
 	for _, t := range request.GetTools() {
 		out.Bytes += len(t.GetName()) + len(t.GetDescription()) + len(t.GetSchema())
