@@ -56,6 +56,7 @@ type eventQuery struct {
 	After  after  `query:"after" doc:"A stream begins after this seq; absent: with the next event."`
 	LastID after  `header:"Last-Event-ID" doc:"The id of the last event that was received: the stream continues after it."`
 	Accept string `header:"Accept" hidden:"true"`
+	follow bool
 }
 
 // after is a sequence number that may be given.
@@ -106,23 +107,25 @@ func (a *api) events(h huma.API) {
 
 type eventResponse struct{ Body Event }
 
+// Resolve implements huma.Resolver: it notes whether a page is asked for.
+func (q *eventQuery) Resolve(c huma.Context) []error {
+	page := c.Query("limit") != "" || c.Query("cursor") != "" || strings.Contains(q.Accept, "application/json")
+	q.follow = wantsStream(q.Accept) || q.LastID.Set || !page
+	return nil
+}
+
 func (a *api) getEvents(ctx context.Context, v door.Visitor, in *eventQuery) (*streaming, error) {
-	asked := func(c huma.Context) bool { return c.Query("limit") != "" || c.Query("cursor") != "" }
-	leave, err := a.enter(v)
-	if err != nil {
-		return nil, err
+	serve, leave := a.listEvents, func() {}
+	if in.follow {
+		var err error
+		if leave, err = a.enter(v); err != nil {
+			return nil, err
+		}
+		serve = a.followEvents
 	}
 	return &streaming{func(c huma.Context) {
 		defer leave()
-		follow := wantsStream(in.Accept) || in.LastID.Set ||
-			!asked(c) && !strings.Contains(in.Accept, "application/json")
-		var err error
-		if follow {
-			err = a.followEvents(ctx, c, in)
-		} else {
-			err = a.listEvents(ctx, c, in)
-		}
-		if err != nil {
+		if err := serve(ctx, c, in); err != nil {
 			_, w := humago.Unwrap(c)
 			writeProblem(w, asProblem(problemOf(err)))
 		}
