@@ -38,6 +38,7 @@ func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, 
 	trace.Register(mux, trace.Options{Read: read})
 	api.Register(mux, api.Options{
 		Read: read, Manage: manage, Chat: s.chat, Store: k, Log: s.log, Closing: k.Draining(), Now: time.Now,
+		Still: s.door.Still,
 	})
 	openaiapi.Register(mux, openaiapi.Options{
 		Context: ctx, Chat: s.chat, Files: s.chat, Store: k, Read: read, Manage: manage, Images: images, Now: time.Now,

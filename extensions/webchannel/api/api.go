@@ -31,6 +31,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/chat"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -44,6 +45,9 @@ type Options struct {
 	// Closing ends streams and waits when the extension shuts down.
 	Closing context.Context //nolint:containedctx // it is the extension's life
 	Now     func() time.Time
+	// Still reports whether a visitor may still come in; streams ask it with each heartbeat.
+	// Nil: always.
+	Still func(context.Context, door.Visitor) bool
 
 	Streams   int           // streams and waits at a time for each token; 0: 16
 	Heartbeat time.Duration // between comments on a stream; 0: 15 seconds
@@ -68,6 +72,9 @@ func Register(mux *http.ServeMux, o Options) {
 	}
 	if o.Heartbeat == 0 {
 		o.Heartbeat = defaultHeartbeat
+	}
+	if o.Still == nil {
+		o.Still = func(context.Context, door.Visitor) bool { return true }
 	}
 	a := &api{Options: o, streams: map[string]int{}, running: map[string]bool{}}
 	handler := sync.OnceValue(a.build)

@@ -276,7 +276,8 @@ func TestSessions(t *testing.T) {
 	if got := ids(t, w, "member", "/sessions/s3/entries?limit=3"); !slices.Equal(got, strings.Split("7 6 5 4 3 2 1", " ")) {
 		t.Errorf("entries: %v", got)
 	}
-	w.must(t, "member", "DELETE /api/v1/sessions/s3", "", nil)
+	w.do(t, "member", "DELETE /api/v1/sessions/s3", "").refused(t, http.StatusForbidden, "owner")
+	w.must(t, "owner", "DELETE /api/v1/sessions/s3", "", nil)
 	w.do(t, "owner", "GET /api/v1/sessions/s3", "").refused(t, http.StatusNotFound, "s3")
 	if !slices.Equal(w.deleted, []string{"s3"}) {
 		t.Errorf("deleted %v", w.deleted)

@@ -12,6 +12,15 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
 )
 
+// Name is a client's name of a conversation.
+type Name string
+
+// Schema implements huma.SchemaProvider.
+func (Name) Schema(huma.Registry) *huma.Schema {
+	longest := 64
+	return &huma.Schema{Type: huma.TypeString, MaxLength: &longest, Pattern: `^[^~\x00-\x1f/]*$`}
+}
+
 // Conversation is one of the token's conversations.
 type Conversation struct {
 	Name    string    `json:"name"`
@@ -24,7 +33,7 @@ type Conversation struct {
 type (
 	// ByName names a conversation.
 	ByName struct {
-		Name string `path:"name" maxLength:"64" pattern:"^[^~\\x00-\\x1f/]*$"`
+		Name Name `path:"name"`
 	}
 	readRequest struct {
 		ByName
@@ -35,7 +44,7 @@ type (
 	followRequest struct {
 		ByName
 		After  after `query:"after" doc:"Begin after this seq; absent: with the next message."`
-		LastID after `header:"Last-Event-ID" doc:"The id of the last message that was received: the stream continues after it."`
+		LastID after `header:"Last-Event-ID" doc:"Of the last message that was received: the stream continues after it."`
 	}
 )
 
@@ -47,22 +56,22 @@ func (a *api) conversations(h huma.API) {
 	add(h, op{
 		method: http.MethodGet, path: "/conversations/{name}/stream", id: "follow-conversation", tag: "messages",
 		scope: door.ScopeMessages, long: true, summary: "Follow a conversation (SSE)",
-		about: "Events named message, whose id is the seq, and draft. A client that comes back with Last-Event-ID gets each " +
-			"later message once; drafts may be lost.",
+		about: "Events named message, whose id is the seq, and draft. A client that comes back with Last-Event-ID gets " +
+			"each later message once; drafts may be lost.",
 		responses: map[string]*huma.Response{"200": streamResponse("Messages and drafts.")},
 	}, a.followConversation)
 	add(h, op{
 		method: http.MethodPost, path: "/conversations/{name}/read", id: "read-conversation", tag: "messages",
 		scope: door.ScopeMessages, summary: "Note that messages were read", status: http.StatusNoContent,
 	}, func(ctx context.Context, v door.Visitor, in *readRequest) (*struct{}, error) {
-		return &struct{}{}, a.Chat.Read(ctx, v, conversationOf(v, in.Name), in.Body.Seq)
+		return &struct{}{}, a.Chat.Read(ctx, v, conversationOf(v, string(in.Name)), in.Body.Seq)
 	})
 	add(h, op{
 		method: http.MethodDelete, path: "/conversations/{name}", id: "delete-conversation", tag: "messages",
 		scope: door.ScopeMessages, summary: "Delete the messages of a conversation", status: http.StatusNoContent,
 		about: "Its session stays: the assistant still knows what was said.",
 	}, func(ctx context.Context, v door.Visitor, in *ByName) (*struct{}, error) {
-		return &struct{}{}, a.Chat.Delete(ctx, v, conversationOf(v, in.Name))
+		return &struct{}{}, a.Chat.Delete(ctx, v, conversationOf(v, string(in.Name)))
 	})
 	// Events of a stream are described by schemas, too.
 	for _, t := range []reflect.Type{reflect.TypeFor[Message](), reflect.TypeFor[Draft]()} {
@@ -96,7 +105,7 @@ func (a *api) followConversation(ctx context.Context, v door.Visitor, in *follow
 	if err != nil {
 		return nil, err
 	}
-	name := conversationOf(v, in.Name)
+	name := conversationOf(v, string(in.Name))
 	var from int64
 	switch {
 	case in.LastID.Set:
@@ -120,7 +129,7 @@ func (a *api) followConversation(ctx context.Context, v door.Visitor, in *follow
 			return
 		}
 		w := wait{api: a, visitor: v, said: chat.Line{Conversation: name, Seq: from}}
-		_ = relay(ctx, a, s, w.frames, func(f chat.Frame) error { // the client comes back
+		_ = relay(ctx, a, v, s, w.frames, func(f chat.Frame) error { // the client comes back
 			if f.Draft != nil {
 				return s.send(0, "draft", draftOf(*f.Draft))
 			}

@@ -181,7 +181,7 @@ func (a *api) followEvents(ctx context.Context, c huma.Context, in *eventQuery) 
 	if err := s.begin(from); err != nil {
 		return nil //nolint:nilerr // the client is gone
 	}
-	err := relay(ctx, a, s, func(ctx context.Context, yield func(*busv1.Event) bool) error {
+	err := relay(ctx, a, door.From(ctx), s, func(ctx context.Context, yield func(*busv1.Event) bool) error {
 		events, err := a.Read.Events(ctx, &adminv1.EventsRequest{
 			Topic: in.Topic, After: from, Follow: true, Limit: math.MaxInt32,
 		})

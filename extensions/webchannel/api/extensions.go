@@ -19,7 +19,7 @@ type Extension struct {
 	Version     string     `json:"version,omitempty"`
 	Builtin     bool       `json:"builtin"`
 	Kinds       []string   `json:"kinds" doc:"agent, channel, models, tools"`
-	State       string     `json:"state" doc:"disabled, invalid, inactive, starting, active, backing_off, failed, stopping"`
+	State       string     `json:"state" doc:"Of its process; disabled by the configuration, or invalid."`
 	Readiness   string     `json:"readiness,omitempty" doc:"ready, unconfigured, degraded, offline, busy"`
 	Detail      string     `json:"detail,omitempty" doc:"Why it is not active or not ready, and what to do."`
 	PID         int64      `json:"pid,omitempty"`
@@ -92,7 +92,8 @@ const own = "web_channel"
 
 func (a *api) restart(ctx context.Context, _ door.Visitor, in *ByID) (*restartedResponse, error) {
 	if in.ID == own {
-		return nil, problem(http.StatusConflict, "", "the API can't restart itself; `switchboard extensions restart "+own+"` can")
+		return nil, problem(http.StatusConflict, "",
+			"the API can't restart itself; `switchboard extensions restart "+own+"` can")
 	}
 	if _, err := a.extension(ctx, in.ID); err != nil {
 		return nil, err

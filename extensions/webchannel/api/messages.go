@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,9 +72,9 @@ type Exchange struct {
 
 // NewMessage is a message to send.
 type NewMessage struct {
-	Conversation string   `json:"conversation,omitempty" maxLength:"64" pattern:"^[^~\\x00-\\x1f/]*$" doc:"The client's name of it; absent: main. Each token has conversations of its own."`
+	Conversation Name     `json:"conversation,omitempty" doc:"One of the token's own; absent: main."`
 	Text         string   `json:"text" minLength:"1"`
-	Agent        string   `json:"agent,omitempty" maxLength:"300" doc:"Absent: the one that the conversation chose, or the default one."`
+	Agent        string   `json:"agent,omitempty" maxLength:"300" doc:"Absent: that of the conversation, or the default one."`
 	ReplyTo      string   `json:"reply_to,omitempty" maxLength:"300" doc:"Id of the message that it answers."`
 	Attachments  []string `json:"attachments,omitempty" maxItems:"20" doc:"The blobs of files that were uploaded."`
 	Wait         float64  `json:"wait,omitempty" minimum:"0" maximum:"600" doc:"Seconds to wait for the answer."`
@@ -88,7 +89,7 @@ type (
 	}
 	// MessageQuery names a conversation.
 	MessageQuery struct {
-		Conversation string `query:"conversation" maxLength:"64" pattern:"^[^~\\x00-\\x1f/]*$" doc:"Absent: main."`
+		Conversation Name `query:"conversation" doc:"Absent: main."`
 	}
 	messageListQuery struct {
 		Paging
@@ -111,15 +112,17 @@ func (a *api) messages(h huma.API) {
 	content := func(about string) *huma.Response {
 		return &huma.Response{Description: about, Content: map[string]*huma.MediaType{"application/json": {Schema: exchange}}}
 	}
-	answered := streamResponse("The message with its answer; or a stream with the events message, draft, reply, other and, " +
-		"at the end, done with the exchange.")
+	answered := streamResponse("The message with its answer; or a stream with the events message, draft, reply, other " +
+		"and, at the end, done with the exchange.")
 	answered.Content["application/json"] = &huma.MediaType{Schema: exchange}
 	add(h, op{
-		method: http.MethodPost, path: messagesPath, id: "send-message", tag: "messages", scope: door.ScopeMessages, long: true,
-		summary: "Send a message; wait for the answer, or stream it",
-		about: "The message is on disk when the response comes, or the stream begins. With an Idempotency-Key it is sent once " +
-			"and has the key as id, and a repeated request waits for the same answer.",
-		responses: map[string]*huma.Response{"200": answered, "202": content("The message is accepted, and not answered yet.")},
+		method: http.MethodPost, path: messagesPath, id: "send-message", tag: "messages", scope: door.ScopeMessages,
+		long: true, summary: "Send a message; wait for the answer, or stream it",
+		about: "The message is on disk when the response comes, or the stream begins. With an Idempotency-Key it is sent " +
+			"once and has the key as id, and a repeated request waits for the same answer.",
+		responses: map[string]*huma.Response{
+			"200": answered, "202": content("The message is accepted, and not answered yet."),
+		},
 	}, a.send)
 	add(h, op{
 		method: http.MethodGet, path: messagesPath, id: "list-messages", tag: "messages", scope: door.ScopeMessages,
@@ -133,7 +136,7 @@ func (a *api) messages(h huma.API) {
 
 func (a *api) send(ctx context.Context, v door.Visitor, in *messageCreation) (*streaming, error) {
 	m := chat.Message{
-		ID: in.Key, Conversation: conversationOf(v, in.Body.Conversation), Text: in.Body.Text, Agent: in.Body.Agent,
+		ID: in.Key, Conversation: conversationOf(v, string(in.Body.Conversation)), Text: in.Body.Text, Agent: in.Body.Agent,
 		ReplyTo: in.Body.ReplyTo,
 	}
 	if m.ID == "" {
@@ -195,7 +198,7 @@ func (a *api) listMessages(ctx context.Context, v door.Visitor, in *messageListQ
 		}
 		before = 0
 	}
-	lines, err := a.Chat.Lines(ctx, v, conversationOf(v, in.Conversation), since, before, in.Limit+1)
+	lines, err := a.Chat.Lines(ctx, v, conversationOf(v, string(in.Conversation)), since, before, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +217,7 @@ func (a *api) listMessages(ctx context.Context, v door.Visitor, in *messageListQ
 }
 
 func (a *api) getExchange(ctx context.Context, v door.Visitor, in *exchangeQuery) (*exchangeResponse, error) {
-	conversation := conversationOf(v, in.Conversation)
+	conversation := conversationOf(v, string(in.Conversation))
 	said, err := a.find(ctx, v, conversation, in.ID)
 	if err != nil {
 		return nil, err
@@ -240,9 +243,9 @@ func (a *api) find(ctx context.Context, v door.Visitor, conversation, id string)
 		if err != nil {
 			return chat.Line{}, err
 		}
-		for i := len(lines) - 1; i >= 0; i-- {
-			if lines[i].Mine && lines[i].ID == id {
-				return lines[i], nil
+		for _, l := range slices.Backward(lines) {
+			if l.Mine && l.ID == id {
+				return l, nil
 			}
 		}
 		if len(lines) < page {

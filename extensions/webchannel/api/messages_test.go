@@ -2,17 +2,20 @@ package api
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/chat"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
 )
 
 // echo answers each message.
@@ -322,6 +325,22 @@ func TestHeartbeatsAndLimit(t *testing.T) {
 	_ = a.body.Body.Close()
 	for w.do(t, "owner", "POST /api/v1/messages", `{"text":"x","wait":0.01}`).status == http.StatusTooManyRequests {
 	}
+}
+
+func TestStreamsEndWithTheToken(t *testing.T) {
+	t.Parallel()
+	var revoked atomic.Bool
+	w := newWorld(t, func(o *Options) {
+		o.Heartbeat = time.Millisecond
+		o.Still = func(_ context.Context, v door.Visitor) bool { return v.Token != "t" || !revoked.Load() }
+	})
+	s, other := w.stream(t, "owner", "GET /api/v1/events", ""), w.stream(t, "page", "GET /api/v1/events", "")
+	s.until("beat")
+	revoked.Store(true)
+	for more := true; more; {
+		_, more = s.next()
+	}
+	other.until("beat")
 }
 
 func TestAnswerQuestions(t *testing.T) {

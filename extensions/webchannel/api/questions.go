@@ -17,7 +17,7 @@ import (
 // Question waits for a person's answer.
 type Question struct {
 	ID       string     `json:"id"`
-	Kind     string     `json:"kind" enum:"approve,choose,answer" doc:"approve: yes or no; choose: one of options; answer: any text."`
+	Kind     string     `json:"kind" enum:"approve,choose,answer" doc:"yes or no; one of options; any text"`
 	Text     string     `json:"text"`
 	Options  []string   `json:"options"`
 	Asker    string     `json:"asker" doc:"The extension, or the agent in whose turn it is asked."`
@@ -29,8 +29,8 @@ type Question struct {
 
 // NewAnswer is the answer to a question.
 type NewAnswer struct {
-	Answer       string `json:"answer" minLength:"1" maxLength:"10000" doc:"yes or no; the number or text of an option; or any text."`
-	Conversation string `json:"conversation,omitempty" maxLength:"64" pattern:"^[^~\\x00-\\x1f/]*$" doc:"Where to answer. A member answers where the question was asked; absent: main."`
+	Answer       string `json:"answer" minLength:"1" maxLength:"10000" doc:"yes or no; an option or its number; any text"`
+	Conversation Name   `json:"conversation,omitempty" doc:"Where it was asked; the owner may answer anywhere."`
 }
 
 type (
@@ -84,7 +84,7 @@ func (a *api) openQuestions(ctx context.Context, v door.Visitor) ([]Question, er
 }
 
 func (a *api) answer(ctx context.Context, v door.Visitor, in *answerRequest) (*exchangeResponse, error) {
-	m := chat.Message{Conversation: conversationOf(v, in.Body.Conversation)}
+	m := chat.Message{Conversation: conversationOf(v, string(in.Body.Conversation))}
 	if in.Key != "" {
 		m.ID = "answer-" + keyID(v, in.Key)
 		if said, err := a.find(ctx, v, m.Conversation, m.ID); err == nil { // before a crash

@@ -90,9 +90,13 @@ func (a *api) sessions(h huma.API) {
 	add(h, op{
 		method: http.MethodDelete, path: "/sessions/{id}", id: "delete-session", tag: "sessions", scope: door.ScopeSessions,
 		summary: "Delete a session with its transcript, for good", status: http.StatusNoContent,
-		about: "A running turn stops. The conversation starts over with the next message; reminders that were set in it stay.",
+		about: "A running turn stops. The conversation starts over with the next message; reminders that were " +
+			"set in it stay. The owner only.",
 	}, func(ctx context.Context, v door.Visitor, in *ByID) (*struct{}, error) {
 		s, err := a.session(ctx, v, in.ID)
+		if err == nil && !v.Owner() {
+			err = problem(http.StatusForbidden, typeScope, "only the owner deletes sessions; /new begins a new conversation")
+		}
 		if err == nil {
 			_, err = a.Manage.DeleteSession(ctx, &adminv1.DeleteSessionRequest{Id: s.ID})
 		}
@@ -229,12 +233,12 @@ func (a *api) listEntries(ctx context.Context, v door.Visitor, in *entryQuery) (
 		return nil, err
 	}
 	page := &listing[Entry]{Page[Entry]{Items: []Entry{}}}
-	for i := len(rows) - 1; i >= 0; i-- {
+	for _, row := range slices.Backward(rows) {
 		if len(page.Body.Items) == in.Limit {
 			page.Body.Next = cursor(page.Body.Items[in.Limit-1].Seq)
 			break
 		}
-		page.Body.Items = append(page.Body.Items, entryOf(rows[i]))
+		page.Body.Items = append(page.Body.Items, entryOf(row))
 	}
 	return page, nil
 }

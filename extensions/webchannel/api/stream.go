@@ -136,9 +136,11 @@ func pump[T any](ctx context.Context, source func(yield func(T) bool) error) <-c
 var errEnded = fmt.Errorf("%w: the stream has ended", contract.ErrGone)
 
 // relay passes what a source yields to each, with heartbeats between, until the client is
-// gone, the extension shuts down, the source ends, or each returns an error.
+// gone or the visitor may no longer come in, the extension shuts down, the source ends, or each
+// returns an error.
 func relay[T any](
-	ctx context.Context, a *api, s *sse, source func(context.Context, func(T) bool) error, each func(T) error,
+	ctx context.Context, a *api, v door.Visitor, s *sse, source func(context.Context, func(T) bool) error,
+	each func(T) error,
 ) error {
 	ctx, cancel := a.until(ctx)
 	defer cancel()
@@ -155,7 +157,9 @@ func relay[T any](
 				err = ctx.Err()
 			}
 		case <-beats.C:
-			err = s.beat()
+			if err = s.beat(); err == nil && !a.Still(ctx, v) {
+				err = contract.ErrDenied
+			}
 		case <-ctx.Done():
 			err = ctx.Err()
 		}

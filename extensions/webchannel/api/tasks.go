@@ -47,7 +47,7 @@ type NewTask struct {
 	Agent        string  `json:"agent,omitempty" maxLength:"300" doc:"Absent: a copy of the default one."`
 	Model        string  `json:"model,omitempty" maxLength:"300"`
 	Timeout      float64 `json:"timeout,omitempty" minimum:"0" doc:"Seconds from its start; 0: as long as it takes."`
-	Conversation string  `json:"conversation,omitempty" maxLength:"64" pattern:"^[^~\\x00-\\x1f/]*$" doc:"In which it is given, and where its result goes; absent: tasks."`
+	Conversation Name    `json:"conversation,omitempty" doc:"Where it is given and its result goes; absent: tasks."`
 }
 
 type taskQuery struct {
@@ -137,22 +137,22 @@ func (a *api) addTask(ctx context.Context, v door.Visitor, in *taskCreation) (*t
 		id = keyID(v, in.Key)
 	}
 	name := cmp.Or(in.Body.Name, "api") + "-" + strings.ToLower(id[:8])
-	conversation := conversationOf(v, cmp.Or(in.Body.Conversation, "tasks"))
-	push := "/push --name " + name
+	conversation := conversationOf(v, cmp.Or(string(in.Body.Conversation), "tasks"))
+	push := []string{"/push --name", name}
 	for _, o := range []struct{ option, value string }{{"agent", in.Body.Agent}, {"model", in.Body.Model}} {
 		switch {
 		case o.value == "":
 		case !oneWord.MatchString(o.value):
 			return nil, problem(http.StatusUnprocessableEntity, "", fmt.Sprintf("there is no %s %q", o.option, o.value))
 		default:
-			push += " --" + o.option + " " + o.value
+			push = append(push, "--"+o.option, o.value)
 		}
 	}
 	if in.Body.Timeout > 0 {
-		push += fmt.Sprintf(" --timeout %g", in.Body.Timeout)
+		push = append(push, fmt.Sprintf("--timeout %g", in.Body.Timeout))
 	}
 	said, err := a.order(ctx, v, chat.Message{
-		ID: "push-" + id, Conversation: conversation, Text: push + " -- " + in.Body.Prompt,
+		ID: "push-" + id, Conversation: conversation, Text: strings.Join(append(push, "--", in.Body.Prompt), " "),
 	})
 	if err != nil {
 		return nil, err

@@ -94,7 +94,8 @@ func (w *wait) end(ctx context.Context) *contract.AgentOutput {
 	}
 	end, err := w.readEnd(ctx)
 	if err != nil && ctx.Err() == nil {
-		w.Log.Warn("cannot read the turn of a message; its waiting client may wait longer", "event", w.said.Event, "error", err)
+		w.Log.Warn("cannot read the turn of a message; its waiting client may wait longer", "event", w.said.Event,
+			"error", err)
 	}
 	return end
 }
@@ -165,7 +166,7 @@ func (w *wait) stream(ctx context.Context, c huma.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, defaultWait)
 	defer cancel()
-	err := relay(ctx, w.api, s, w.frames, func(f chat.Frame) error {
+	err := relay(ctx, w.api, w.visitor, s, w.frames, func(f chat.Frame) error {
 		over := w.take(ctx, f)
 		if err := w.show(s, f); err != nil {
 			return err

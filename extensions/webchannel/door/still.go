@@ -1,0 +1,25 @@
+package door
+
+import (
+	"context"
+	"slices"
+)
+
+// Still reports whether a visitor would be let in now as the one that they were. A stream asks
+// it from time to time, because its request may have begun long ago.
+func (d *Door) Still(ctx context.Context, v Visitor) bool {
+	of := identity{v.User, v.Account}
+	valid := false
+	if v.Token != "" {
+		tokens, err := d.Tokens(ctx)
+		valid = err == nil && slices.ContainsFunc(tokens, func(t Token) bool {
+			return t.Name == v.Token && t.Account == of && slices.Equal(t.Scopes, v.Scopes)
+		})
+	} else if err := d.eachLogin(ctx, func(_ string, l Login) {
+		valid = valid || l.ID == v.Login && l.Account == of
+	}); err != nil {
+		return false
+	}
+	now, err := d.people.visitor(ctx, of)
+	return valid && err == nil && now.Role == v.Role && now.Person == v.Person
+}
