@@ -74,7 +74,7 @@ type Exchange struct {
 type NewMessage struct {
 	Conversation Name     `json:"conversation,omitempty" doc:"One of the token's own; absent: main."`
 	Text         string   `json:"text" minLength:"1"`
-	Agent        string   `json:"agent,omitempty" maxLength:"300" doc:"Absent: that of the conversation, or the default one."`
+	Agent        string   `json:"agent,omitempty" maxLength:"300" doc:"Absent: the conversation's or the default one."`
 	ReplyTo      string   `json:"reply_to,omitempty" maxLength:"300" doc:"Id of the message that it answers."`
 	Attachments  []string `json:"attachments,omitempty" maxItems:"20" doc:"The blobs of files that were uploaded."`
 	Wait         float64  `json:"wait,omitempty" minimum:"0" maximum:"600" doc:"Seconds to wait for the answer."`
