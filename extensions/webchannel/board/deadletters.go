@@ -35,8 +35,12 @@ func (b *board) deadLetters(mux *http.ServeMux) {
 			e, d := l.Event, l.Delivery
 			t.Rows = append(t.Rows, row{
 				Cells: []cell{
-					{Text: preview(e.GetPayload()), Sub: e.GetId() + " · " + e.GetTopic(), Href: "/trace/" + url.PathEscape(e.GetId())},
-					text(d.GetExtension()), q.at(d.GetSettledAtUs()), text(fmt.Sprint(d.GetAttempts())), text(q.translate(d.GetReason())),
+					{
+						Text: preview(e.GetPayload()), Sub: e.GetId() + " · " + e.GetTopic(),
+						Href: "/trace/" + url.PathEscape(e.GetId()),
+					},
+					text(d.GetExtension()), q.at(d.GetSettledAtUs()), text(fmt.Sprint(d.GetAttempts())),
+					text(q.translate(d.GetReason())),
 				},
 				Forms: []form{{
 					Action: deadPath + "/resubmit", Label: q.say("Deliver again"), Hidden: []hidden{{"event", e.GetId()}},
@@ -45,16 +49,16 @@ func (b *board) deadLetters(mux *http.ServeMux) {
 			})
 		}
 		return &sheet{Title: q.say("Dead letters"), Blocks: []block{{
-			Text: []string{q.say("These deliveries failed for good: there was no recipient, or it did not accept them in time. " +
-				"They are kept for a while (retention.dead in config.yaml).")},
+			Text: []string{q.say("These deliveries failed for good: there was no recipient, or it did not accept them in " +
+				"time. They are kept for a while (retention.dead in config.yaml).")},
 			Table: t,
 		}}}, nil
 	})
 	b.change(mux, deadPath+"/resubmit", owners, door.ScopeAdmin, func(q *request) (string, string, error) {
 		out, err := b.Manage.Resubmit(q.Context(), &adminv1.ResubmitRequest{Event: q.field("event")})
 		n := int(out.GetDeliveries())
-		return deadPath, words.Count(q.v.Language, "%d delivery of %s is queued again.", "%d deliveries of %s are queued again.",
-			n, n, q.field("event")), err
+		return deadPath, words.Count(q.v.Language, "%d delivery of %s is queued again.",
+			"%d deliveries of %s are queued again.", n, n, q.field("event")), err
 	})
 }
 

@@ -17,7 +17,8 @@ func (q *request) extensionSheet(x *adminv1.Extension) *sheet {
 	state := q.state(x.GetState())
 	state.Sub = q.translate(x.GetDetail())
 	about := block{Facts: []fact{
-		{q.say("Id"), cell{Text: x.GetId(), Code: true}}, {q.say("State"), state}, {q.say("Ready"), q.state(x.GetReadiness())},
+		{q.say("Id"), cell{Text: x.GetId(), Code: true}}, {q.say("State"), state},
+		{q.say("Ready"), q.state(x.GetReadiness())},
 		{q.say("Since"), q.at(x.GetSinceUs())}, {q.say("Restarts after failures"), text(fmt.Sprint(x.GetRestarts()))},
 	}}
 	if x.GetProblem() != "" {
@@ -59,7 +60,8 @@ func (q *request) extensionSheet(x *adminv1.Extension) *sheet {
 		s.Blocks = append(s.Blocks, b)
 	}
 	s.Blocks = append(s.Blocks, q.logBlock(x.GetId()), block{Links: []link{
-		{Text: q.say("All extensions"), Href: extensionsPath}, {Text: q.say("Log of the kernel"), Href: extensionsPath + "/kernel"},
+		{Text: q.say("All extensions"), Href: extensionsPath},
+		{Text: q.say("Log of the kernel"), Href: extensionsPath + "/kernel"},
 	}})
 	return s
 }

@@ -35,17 +35,22 @@ func (b *board) extensions(mux *http.ServeMux) {
 			},
 			Empty: q.say("There are no extensions."),
 		}
+		unused := *t
 		var asked []string
 		for _, x := range all {
 			if x.GetConsent().GetState() == "asks" {
 				asked = append(asked, q.say("%s asks for your permission: its page says for what.", x.GetId()))
 			}
-			sandbox := text("–")
+			sandbox := text(none)
 			if x.GetSandbox() != nil {
 				sandbox = q.state(x.GetSandbox().GetLevel())
 			}
 			detail, _, _ := strings.Cut(cmp.Or(x.GetDetail(), x.GetProblem()), "\n")
-			t.Rows = append(t.Rows, row{Cells: []cell{
+			to := t
+			if x.GetState() == "disabled" {
+				to = &unused
+			}
+			to.Rows = append(to.Rows, row{Cells: []cell{
 				{Text: x.GetId(), Sub: x.GetName(), Href: extensionsPath + "/" + url.PathEscape(x.GetId())},
 				q.state(x.GetState()), q.state(x.GetReadiness()), sandbox, q.at(x.GetSinceUs()), text(dash(q.translate(detail))),
 			}})
@@ -53,6 +58,9 @@ func (b *board) extensions(mux *http.ServeMux) {
 		s := &sheet{Title: q.say("Extensions"), Blocks: []block{{Problems: asked, Table: t}}}
 		if servers := q.serversBlock(all); servers != nil {
 			s.Blocks = append(s.Blocks, *servers)
+		}
+		if len(unused.Rows) > 0 {
+			s.Blocks = append(s.Blocks, block{Title: q.say("Not enabled"), Folded: true, Table: &unused})
 		}
 		s.Blocks = append(s.Blocks, block{Text: []string{
 			q.say("`switchboard extensions install` installs one, `enable`, `disable` and `remove` change what is there."),
@@ -90,7 +98,9 @@ func (q *request) allExtensions() ([]*adminv1.Extension, error) {
 
 // serversBlock shows the MCP servers; nil: there are none.
 func (q *request) serversBlock(all []*adminv1.Extension) *block {
-	if !slices.ContainsFunc(all, func(x *adminv1.Extension) bool { return x.GetId() == "mcp" && x.GetState() == "active" }) {
+	if !slices.ContainsFunc(all, func(x *adminv1.Extension) bool {
+		return x.GetId() == "mcp" && x.GetState() == "active"
+	}) {
 		return nil
 	}
 	b := &block{Title: q.say("MCP servers")}

@@ -87,7 +87,8 @@ func (q *request) waitingBlock(waiting []*adminv1.Pairing) block {
 	}
 	text := []string{}
 	if more := len(waiting) - most; more > 0 {
-		text = append(text, words.Count(q.v.Language, "%d older code isn't shown.", "%d older codes aren't shown.", more, more))
+		text = append(text, words.Count(q.v.Language, "%d older code isn't shown.", "%d older codes aren't shown.",
+			more, more))
 	}
 	return block{
 		Title: q.say("Waiting for approval"), Text: text, Table: t,

@@ -148,7 +148,8 @@ func (q *request) attention(p *picture) []block {
 	t := &table{Head: []string{q.say("Extension"), q.say("State"), q.say("Detail")}}
 	for _, x := range p.extensions {
 		fine := x.GetState() == "disabled" || (x.GetState() == "active" || x.GetState() == "inactive") &&
-			slices.Contains([]string{"", "ready", "unconfigured"}, x.GetReadiness())
+			slices.Contains([]string{"", "ready", "unconfigured"}, x.GetReadiness()) ||
+			x.GetId() == terminal && x.GetReadiness() == "offline" // no terminal is open
 		if fine && x.GetConsent().GetState() != "asks" {
 			continue
 		}
@@ -161,7 +162,8 @@ func (q *request) attention(p *picture) []block {
 		}
 		detail, _, _ := strings.Cut(x.GetDetail(), "\n")
 		t.Rows = append(t.Rows, row{Cells: []cell{
-			linked(cmp.Or(x.GetName(), x.GetId()), extensionsPath+"/"+x.GetId()), q.state(state), text(dash(q.translate(detail))),
+			linked(cmp.Or(x.GetName(), x.GetId()), extensionsPath+"/"+x.GetId()), q.state(state),
+			text(dash(q.translate(detail))),
 		}})
 	}
 	if len(t.Rows) > 0 {
@@ -181,11 +183,11 @@ func (q *request) turnsBlock(p *picture) block {
 		Empty: q.say("No agent is at work."),
 	}
 	for _, s := range p.sessions {
-		since := text("–")
+		since := text(none)
 		if turns := s.GetOpenTurns(); len(turns) > 0 {
 			since = q.moment(p.began[turns[len(turns)-1]])
 		}
-		waiting := "–"
+		waiting := none
 		if n := int(s.GetWaiting()); n > 0 {
 			waiting = words.Count(q.v.Language, "%d message", "%d messages", n, n)
 		}
@@ -212,7 +214,8 @@ func (q *request) waitBlock(p *picture) block {
 	for _, s := range p.sessions {
 		if s.GetState() == "waiting" {
 			t.Rows = append(t.Rows, row{Cells: []cell{
-				text(s.GetAgent()), text(q.say("its work elsewhere")), linked(q.place(s), sessionPath(s.GetId())), q.at(s.GetActiveAtUs()),
+				text(s.GetAgent()), text(q.say("its work elsewhere")), linked(q.place(s), sessionPath(s.GetId())),
+				q.at(s.GetActiveAtUs()),
 			}})
 		}
 	}

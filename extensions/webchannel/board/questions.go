@@ -163,7 +163,9 @@ func (q *request) approvalsBlock() (block, error) {
 			where = a.GetChannel() + " " + a.GetConversation()
 		}
 		t.Rows = append(t.Rows, row{
-			Cells: []cell{{Text: a.GetTool(), Code: true}, text(a.GetAgent()), text(where), text(dash(a.GetBy())), q.at(a.GetAtUs())},
+			Cells: []cell{
+				{Text: a.GetTool(), Code: true}, text(a.GetAgent()), text(where), text(dash(a.GetBy())), q.at(a.GetAtUs()),
+			},
 			Forms: []form{{
 				Action: questionsPath + "/revoke", Label: q.say("Revoke"), Danger: true,
 				Hidden:   []hidden{{"agent", a.GetAgent()}, {"tool", a.GetTool()}},

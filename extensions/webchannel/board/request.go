@@ -60,8 +60,7 @@ func (e toolError) Error() string { return string(e) }
 
 // statusOf returns the status of an error.
 func statusOf(err error) int {
-	var tool toolError
-	if errors.As(err, &tool) {
+	if _, ok := errors.AsType[toolError](err); ok {
 		return http.StatusUnprocessableEntity
 	}
 	switch contract.Code(err) { //nolint:exhaustive // others are the server's

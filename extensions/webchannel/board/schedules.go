@@ -101,7 +101,7 @@ func (q *request) weekBlock(week int, from time.Time, all []scheduled, timings m
 		at := time.Date(from.Year(), from.Month(), from.Day()+i, 0, 0, 0, 0, q.zone)
 		days[i] = day{
 			Title: words.Say(q.v.Language, at.Format("Mon")) + " " + words.Day(q.v.Language, at),
-			Today: week == 0 && i == 0, Empty: "–",
+			Today: week == 0 && i == 0, Empty: none,
 		}
 	}
 	type due struct {
@@ -146,7 +146,7 @@ func (q *request) scheduleTable(all []scheduled, timings map[string]timing) *tab
 		Empty: q.say("Nothing is scheduled. Ask the assistant: “remind me in 5 minutes to turn off the kettle”."),
 	}
 	for _, s := range all {
-		next := text("–")
+		next := text(none)
 		if s.Next != nil {
 			next = q.moment(*s.Next)
 		}

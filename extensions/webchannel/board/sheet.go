@@ -14,7 +14,27 @@ import (
 //go:embed board.html board.css board.js
 var files embed.FS
 
-var templates = template.Must(template.New("").ParseFS(files, "board.html"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"parts": parts}).ParseFS(files, "board.html"))
+
+// part is a piece of a text: words, or code between backticks.
+type part struct {
+	Text string
+	Code bool
+}
+
+// parts splits a text at its backticks.
+func parts(text string) (all []part) {
+	pieces := strings.Split(text, "`")
+	if len(pieces)%2 == 0 { // one is alone
+		return []part{{Text: text}}
+	}
+	for i, piece := range pieces {
+		if piece != "" {
+			all = append(all, part{Text: piece, Code: i%2 == 1})
+		}
+	}
+	return all
+}
 
 // safe returns what a template has written: html/template has escaped all values in it.
 func safe(b bytes.Buffer) template.HTML { return template.HTML(b.String()) } //nolint:gosec // it comes from a template
@@ -110,8 +130,13 @@ type cell struct {
 	Class string // ok, bad, warn, quiet: what a state means
 	Code  bool
 	ISO   string // set: it is a time
-	Label string // of its column
 }
+
+// None reports whether there is nothing in it.
+func (c cell) None() bool { return c.Text == none && c.Sub == "" }
+
+// none stands for a value that is empty.
+const none = "–"
 
 // form changes something. With fields or a question it is folded, under its label.
 type form struct {
@@ -196,13 +221,13 @@ func text(s string) cell { return cell{Text: s} }
 
 func linked(s, href string) cell { return cell{Text: s, Href: href} }
 
-// dash stands for a value that is empty.
-func dash(s string) string { return cmp.Or(s, "–") }
+// dash returns a text that is not empty.
+func dash(s string) string { return cmp.Or(s, none) }
 
 // at returns a time of the contract for people; 0: none.
 func (q *request) at(us int64) cell {
 	if us == 0 {
-		return text("–")
+		return text(none)
 	}
 	return q.moment(time.UnixMicro(us))
 }
@@ -210,7 +235,7 @@ func (q *request) at(us int64) cell {
 // moment returns a time for people, without the date if it is today.
 func (q *request) moment(t time.Time) cell {
 	if t.IsZero() {
-		return text("–")
+		return text(none)
 	}
 	t = t.In(q.zone)
 	shown := words.Time(q.v.Language, t)
@@ -222,6 +247,9 @@ func (q *request) moment(t time.Time) cell {
 
 // state returns a state in a word, with what it means.
 func (q *request) state(s string) cell {
+	if s == "" {
+		return text(none)
+	}
 	c := cell{Text: q.stateWord(s)}
 	switch s {
 	case "active", "ready", "delivered", "done", "ok", "running", "concluded", "allowed", "full":
@@ -240,8 +268,6 @@ func (q *request) state(s string) cell {
 // stateWord translates a state.
 func (q *request) stateWord(s string) string {
 	switch s {
-	case "":
-		return "–"
 	case "active":
 		return q.say("active")
 	case "disabled":

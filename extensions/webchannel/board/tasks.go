@@ -244,8 +244,9 @@ func (q *request) exchangeTree(all []exchange) []node {
 	build = func(parent string, depth int) (nodes []node) {
 		for _, x := range below[parent] {
 			n := node{
-				Text: x.Initiator + " → " + x.Peer, Href: tasksPath + "/exchange/" + url.PathEscape(x.ID), State: q.state(x.state()),
-				Sub: q.say("%d of %d messages, %s", x.Messages, x.MaxMessages, q.moment(x.ActiveAt).Text),
+				Text: x.Initiator + " → " + x.Peer, Href: tasksPath + "/exchange/" + url.PathEscape(x.ID),
+				State: q.state(x.state()),
+				Sub:   q.say("%d of %d messages, %s", x.Messages, x.MaxMessages, q.moment(x.ActiveAt).Text),
 			}
 			if depth < deepest {
 				n.Children = build(x.ID, depth+1)
