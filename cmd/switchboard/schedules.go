@@ -53,7 +53,7 @@ func (s schedule) MarshalJSON() ([]byte, error) { return s.raw, nil } //nolint:u
 
 func newSchedulesCommand() *cobra.Command {
 	return group("schedules", "Reminders and repeating schedules",
-		newSchedulesList(), newSchedulesAdd(), newSchedulesEdit(),
+		newSchedulesList(), newSchedulesWeek(), newSchedulesAdd(), newSchedulesEdit(),
 		changeSchedule("pause", "Pause a schedule until you resume it", updateSchedule, "pause"),
 		changeSchedule("resume", "Resume a paused schedule", updateSchedule, "resume"),
 		changeSchedule("cancel", "Cancel a schedule for good", cancelSchedule, "cancel"))

@@ -42,7 +42,7 @@ func (s *scheduler) calendar(ctx context.Context, c sdk.ToolCall) (sdk.ToolResul
 		return sdk.ToolResult{}, fmt.Errorf("read the calendar: days is %d, give 1 to %d", args.Days, mostCalendarDays)
 	}
 	if now := s.now(); args.From.Before(now) {
-		args.From = now
+		args.From = now.Add(1) // what is due now has been
 	}
 	end := args.From.AddDate(0, 0, args.Days)
 	rows, err := s.all(ctx, c, func(sc schedule.Schedule) bool { return !sc.Finished() })
