@@ -309,6 +309,17 @@ func TestThePageIsUsable(t *testing.T) {
 		document.activeElement.id === "menu"`)
 }
 
+// A form of a page is no request of a foreign site.
+func TestAFormInABrowserGetsIn(t *testing.T) {
+	t.Parallel()
+	w := chatting(t)
+	b := w.tab(w.chromium(), desktopWidth, desktopHeight)
+	b.outage(true) // a refusal is an error in the console
+	b.run(chromedp.Evaluate(`{const f = document.createElement("form"); f.method = "post"; f.action = "/chat/read";
+		document.body.append(f); f.submit()}`, nil))
+	b.is("the answer of the page", `location.pathname === "/chat/read" && document.body.innerText.includes("reload the page")`)
+}
+
 // pngOf is a picture.
 func pngOf(width, height int) []byte {
 	var b bytes.Buffer

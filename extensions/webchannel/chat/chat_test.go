@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -332,5 +333,65 @@ func TestManyLinesAreReadInPages(t *testing.T) {
 	equal(t, b.lines("", 250, 0, 2))
 	if got := b.lines("", 0, 0, 0); len(got) != 250 {
 		t.Errorf("%d lines", len(got))
+	}
+}
+
+// counting counts what is read of the store.
+type counting struct {
+	*sdk.Kernel
+	read atomic.Int64
+}
+
+func (k *counting) Page(ctx context.Context, prefix, after string, limit int) ([]sdk.Value, bool, error) {
+	page, more, err := k.Kernel.Page(ctx, prefix, after, limit)
+	k.read.Add(int64(len(page)))
+	return page, more, err
+}
+
+// With 100,000 lines and 1,000 conversations, opening one reads the list and what is shown.
+func TestALargeLogOpensWithoutReadingIt(t *testing.T) {
+	t.Parallel()
+	const lines, conversations = 100_000, 1_000
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	counted := &counting{}
+	c := New(time.Now)
+	b := &bed{sdktest.Start(t, sdk.Extension{
+		ID: "web_channel", Channel: c,
+		Start: func(_ context.Context, k *sdk.Kernel) error { counted.Kernel = k; return nil },
+		Stop:  func(context.Context) error { c.Stop(); return nil },
+	}, options), c, t}
+	var effects sdk.Effects
+	add := func(e ...sdk.Effect) {
+		effects = append(effects, e...)
+		if len(effects) > contract.MaxEffects-len(e) || len(e) == 0 {
+			if _, err := counted.Commit(t.Context(), effects...); err != nil {
+				t.Fatal(err)
+			}
+			effects = nil
+		}
+	}
+	for i := int64(1); i <= lines; i++ {
+		l := Line{Seq: i, ID: fmt.Sprint(i), Mine: i%2 == 1, Text: fmt.Sprint("line ", i), At: at}
+		add(sdk.Put(lineKey("anna", "", i), l), sdk.Put(idKey("anna", "", l.Mine, l.ID), i))
+	}
+	for i := range conversations - 1 {
+		h := head{First: 1, Last: 1, Purged: 1, Title: fmt.Sprint("talk ", i), Updated: at}
+		add(sdk.Put(headKey("anna", fmt.Sprint(i)), h))
+	}
+	add(sdk.Put(headKey("anna", ""), head{First: 1, Last: lines, Purged: 1, Updated: at}))
+	add()
+	c.Start(counted)
+	if got := b.list(); len(got) != conversations {
+		t.Errorf("%d conversations", len(got))
+	}
+	equal(t, b.lines("", 0, lines+1, 2), "line 99999", "line 100000")
+	if l := b.say(Message{ID: "new", Text: "one more"}); l.Seq != lines+1 {
+		t.Errorf("line %+v", l)
+	}
+	if again := b.say(Message{ID: "51", Text: "line 51"}); again.Seq != 51 {
+		t.Errorf("line %+v", again)
+	}
+	if n := counted.read.Load(); n > conversations+10 {
+		t.Errorf("%d values were read", n)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -31,7 +32,7 @@ func (c *chats) upload(w http.ResponseWriter, r *http.Request) {
 		Problem(w, r, err)
 		return
 	}
-	Reply(w, map[string]any{"blob": a.Blob, "name": fileView{a}.Label(), "size": a.Size, "image": contract.IsImageType(a.MIME)})
+	Reply(w, map[string]any{"blob": a.Blob, "name": fileView{a}.Label(), "size": a.Size})
 }
 
 // filePolicy is for what a file may do if a browser shows it: nothing.
@@ -73,18 +74,16 @@ func (c *chats) download(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, file)
 }
 
+// media are the types that the page plays.
+var media = []string{
+	"audio/mpeg", "audio/mp4", "audio/x-m4a", "audio/aac", "audio/ogg", "audio/wav", "audio/flac", "audio/webm",
+	"video/mp4", "video/webm", "video/ogg", "video/quicktime",
+}
+
 // servedType is the type with which a file is served: that of media, which the page plays, and
 // else one that no browser runs.
 func servedType(kind string) string {
-	for _, known := range []string{
-		"audio/mpeg", "audio/mp4", "audio/x-m4a", "audio/aac", "audio/ogg", "audio/wav", "audio/flac", "audio/webm",
-		"video/mp4", "video/webm", "video/ogg", "video/quicktime", "application/pdf",
-	} {
-		if kind == known {
-			return kind
-		}
-	}
-	if contract.IsImageType(kind) {
+	if contract.IsImageType(kind) || slices.Contains(media, kind) {
 		return kind
 	}
 	return "application/octet-stream"

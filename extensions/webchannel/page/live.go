@@ -26,7 +26,9 @@ const (
 
 var (
 	errNotAllowed = &problem{contract.ErrDenied, words.Sprintf("you may not do this")}
-	errNotJSON    = &problem{contract.ErrInvalid, words.Sprintf("the request is not as the page makes it: reload the page")}
+	errNotJSON    = &problem{
+		contract.ErrInvalid, words.Sprintf("the request is not as the page makes it: reload the page"),
+	}
 )
 
 // problem is an error for people that wraps a sentinel of package contract.
@@ -106,7 +108,8 @@ func (e *Events) Send(kind, id string, data any) error {
 	fmt.Fprintf(&frame, "event: %s\ndata: %s\n\n", kind, b)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.control.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	err = e.control.SetWriteDeadline(time.Now().Add(writeWithin))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	if _, err := e.w.Write(frame.Bytes()); err != nil {

@@ -53,5 +53,5 @@ func serveStatic(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	_, _ = w.Write(b)
+	_, _ = w.Write(b) //nolint:gosec // it is part of the program
 }
