@@ -228,8 +228,7 @@ func TestATurnThatFailsIsAnError(t *testing.T) {
 			Model: agent, Messages: []api.ChatCompletionMessage{user("hi")},
 		})
 		status := http.StatusOK
-		var refused *api.APIError
-		if errors.As(err, &refused) {
+		if refused, is := errors.AsType[*api.APIError](err); is {
 			status = refused.HTTPStatusCode
 		}
 		if status != want {
