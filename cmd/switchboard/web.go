@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ func newWebCommand() *cobra.Command {
 			"enables the extension that serves the page.",
 		Example: "  switchboard web\n  switchboard web --no-open --person Clara",
 	}
+	c.AddCommand(newWebLogins(), newWebLogout())
 	noOpen := c.Flags().Bool("no-open", false, "only print the link")
 	person := c.Flags().String("person", "", "whose page it is: an id or a unique name (default: yours)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -66,4 +68,37 @@ func withWeb(
 		}
 		return err
 	})
+}
+
+func newWebLogins() *cobra.Command {
+	c := &cobra.Command{Use: "logins", Short: "List the browsers that are logged in", Args: cobra.NoArgs}
+	asJSON := jsonFlag(c)
+	c.RunE = withWeb("list the logins", func(c *cobra.Command, k *admin.Client, _ []string) error {
+		type login struct {
+			ID      string    `json:"id"`
+			Browser string    `json:"browser"`
+			Began   time.Time `json:"began"`
+			Seen    time.Time `json:"seen"`
+			Account struct {
+				User string `json:"user"`
+			} `json:"account"`
+		}
+		all, err := callTool[struct{ Logins []login }](c.Context(), k, webChannel+"/list_logins", map[string]any{})
+		if err != nil {
+			return err
+		}
+		return list(c, *asJSON, all.Logins, "ID PERSON SINCE LAST_VISIT BROWSER | BROWSER", "No browser is logged in.",
+			func(_ *printer, l login) []cell {
+				return []cell{text(l.ID), text(l.Account.User), text(ago(l.Began)), text(ago(l.Seen)), text(dash(l.Browser))}
+			})
+	})
+	return c
+}
+
+func newWebLogout() *cobra.Command {
+	c := &cobra.Command{Use: "logout ID", Short: "End a login at once", Args: cobra.ExactArgs(1)}
+	c.RunE = withWeb("end the login", func(c *cobra.Command, k *admin.Client, args []string) error {
+		return runTool(c, k, webChannel+"/end_login", map[string]any{"id": args[0]}, false)
+	})
+	return c
 }

@@ -34,6 +34,7 @@ func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, 
 	}
 	page.Register(mux, page.Options{Chat: s.chat, Files: s.chat, Watch: s.chat.Watch, Log: s.log})
 	board.Register(mux, board.Options{Read: read, Manage: manage, Chat: s.chat, Frame: inShell, Log: s.log})
+	logins{s.door, s.log}.register(mux)
 	search.Register(mux, search.Options{Manage: manage})
 	trace.Register(mux, trace.Options{Read: read})
 	api.Register(mux, api.Options{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -31,6 +32,14 @@ func (s *site) tools() []sdk.Tool {
 		{
 			Name: "list_tokens", Private: true, ReadOnly: true, Description: "List the tokens of programs.",
 			Schema: object(""), Call: s.listTokens,
+		},
+		{
+			Name: "list_logins", Private: true, ReadOnly: true, Description: "List the logins of the page.",
+			Schema: object(""), Call: s.listLogins,
+		},
+		{
+			Name: "end_login", Private: true, Description: "End a login of the page.",
+			Schema: object(`"id":{"type":"string"}`), Call: s.endLogin,
 		},
 		{
 			Name: "revoke_token", Private: true, Description: "End a token of a program.", Call: s.revokeToken,
@@ -121,4 +130,29 @@ func (s *site) revokeToken(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult,
 		return sdk.ToolResult{}, err
 	}
 	return sdk.JSON(map[string]string{"text": "The token " + q.Name + " is revoked."})
+}
+
+// everyone is the visitor to whom all logins are shown.
+var everyone = door.Visitor{Person: contract.Owner, Role: contract.Owner}
+
+func (s *site) listLogins(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	if err := forPeople(c, &struct{}{}); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	all, err := s.door.Logins(ctx, everyone)
+	if err != nil {
+		return sdk.ToolResult{}, err
+	}
+	return sdk.JSON(map[string][]door.Login{"logins": all})
+}
+
+func (s *site) endLogin(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+	var q struct{ ID string }
+	if err := forPeople(c, &q); err != nil {
+		return sdk.ToolResult{}, err
+	}
+	if err := s.door.EndLogin(ctx, everyone, q.ID); err != nil {
+		return sdk.ToolResult{}, fmt.Errorf("end the login %q: %w: `switchboard web logins` shows the logins", q.ID, err)
+	}
+	return sdk.JSON(map[string]string{"text": "The login " + q.ID + " has ended."})
 }

@@ -45,6 +45,9 @@ type Login struct {
 	Account identity  `json:"account"`
 }
 
+// User is the user id of the person, on the channel.
+func (l Login) User() string { return l.Account.User }
+
 // Link makes a link path for a person that logs one browser in, once.
 func (d *Door) Link(ctx context.Context, person string) (path string, err error) {
 	account, err := d.admit(ctx, person)

@@ -38,5 +38,8 @@ func (v View) Navigation() (all []Entry) {
 	add("/board/deadletters", say("Dead letters"), door.ScopeAdmin)
 	add("/board/backups", say("Backups"), door.ScopeAdmin)
 	add("/board/configuration", say("Configuration"), door.ScopeAdmin)
+	if v.Visitor.Token == "" {
+		all = append(all, Entry{"/board/logins", say("Logins"), v.Active == "/board/logins"})
+	}
 	return all
 }
