@@ -40,7 +40,7 @@ func (s *Service) Status(ctx context.Context, _ *adminv1.StatusRequest) (*adminv
 	if slices.ContainsFunc(classes, func(class error) bool { return errors.Is(damage, class) }) {
 		x.Damage, err = damage.Error(), nil
 	}
-	s.Installation.Describe(x, damage)
+	s.Describe(x, damage)
 	return x, err
 }
 
