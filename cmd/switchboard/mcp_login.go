@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/contract/mcpfile"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
@@ -32,7 +33,17 @@ func newMCPLogin() *cobra.Command {
 		answers := make(chan string, 10)
 		ctx, cancel := context.WithCancel(c.Context())
 		defer cancel()
-		redirect, stop, err := listenForAnswer(ctx, answers)
+		all, err := callTool[[]*mcpfile.Status](ctx, k, "mcp/status", map[string]any{})
+		if err != nil {
+			return err
+		}
+		port := 0
+		for _, s := range all {
+			if s.ID == mcpfile.ID(args[0]) {
+				port = s.CallbackPort
+			}
+		}
+		redirect, stop, err := listenForAnswer(ctx, port, answers)
 		if err != nil {
 			return err
 		}
@@ -73,10 +84,12 @@ func newMCPLogin() *cobra.Command {
 
 const callbackPath = "/callback"
 
-// listenForAnswer takes the redirect of the browser on a port of this machine.
-func listenForAnswer(ctx context.Context, answers chan<- string) (redirect string, stop func(), err error) {
+// listenForAnswer takes the redirect of the browser on a port of this machine; 0: any.
+func listenForAnswer(
+	ctx context.Context, port int, answers chan<- string,
+) (redirect string, stop func(), err error) {
 	var config net.ListenConfig
-	at, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	at, err := config.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return "", nil, fmt.Errorf("listen for the browser: %w", err)
 	}

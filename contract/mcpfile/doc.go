@@ -29,6 +29,17 @@ type File struct {
 	Write bool   `json:"write,omitempty"`
 }
 
+// OAuth is how Switchboard introduces itself to the authorization server of a server. Empty:
+// it registers itself.
+type OAuth struct {
+	ClientID string `json:"client_id,omitempty"` // registered by hand
+	Secret   string `json:"secret,omitempty"`    // of that client
+	// MetadataURL is that of a client-ID metadata document.
+	MetadataURL string `json:"metadata_url,omitempty"`
+	// CallbackPort is the port of this machine that the browser is sent to; 0: any.
+	CallbackPort int `json:"callback_port,omitempty"`
+}
+
 // Server is one server of the file.
 type Server struct {
 	ID        string            `json:"id"`   // of its name: lower-case letters, digits and underscores
@@ -41,6 +52,7 @@ type Server struct {
 	Cwd       string            `json:"cwd,omitempty"` // absolute; empty: the server's own directory
 	URL       string            `json:"url,omitempty"`
 	Headers   map[string]string `json:"headers,omitempty"`
+	OAuth     OAuth             `json:"oauth,omitzero"`
 	// Files are those that the entry names, in its arguments or under "switchboard".
 	Files []File `json:"files,omitempty"`
 	// Network are the hosts that a process may connect to, as host or host:port; "*": any.
@@ -81,7 +93,8 @@ func Running(all []Server) []Server {
 	return slices.DeleteFunc(slices.Clone(all), func(s Server) bool { return s.Disabled })
 }
 
-// Secrets returns the values of variables and headers, which must not be logged.
+// Secrets returns the values of variables and headers, and client secrets, which must not be
+// logged.
 func Secrets(all []Server) map[string]string {
 	found := map[string]string{}
 	for _, s := range all {
@@ -93,6 +106,9 @@ func Secrets(all []Server) map[string]string {
 			if _, token, ok := strings.Cut(value, " "); ok { // Bearer
 				found["mcp.json "+s.ID+" "+name+" token"] = token
 			}
+		}
+		if s.OAuth.Secret != "" {
+			found["mcp.json "+s.ID+" clientSecret"] = s.OAuth.Secret
 		}
 	}
 	return found

@@ -29,8 +29,8 @@ var (
 		"_comment", "$schema", "sandboxEnabled", "sandbox",
 	}
 	knownFields = []string{
-		"type", "transport", "command", "args", "env", "cwd", "url", "serverUrl", "httpUrl", "headers", "disabled",
-		"enabled", "switchboard",
+		"type", "transport", "command", "args", "env", "cwd", "url", "serverUrl", "httpUrl", "headers", "oauth",
+		"disabled", "enabled", "switchboard",
 	}
 )
 
@@ -161,6 +161,8 @@ func (r *reader) server(entry member) Server {
 			s.URL = r.address(m)
 		case "headers":
 			s.Headers = r.table(m)
+		case "oauth":
+			s.OAuth = r.oauth(m)
 		case "disabled":
 			s.Disabled = r.flag(m)
 		case "enabled":
@@ -213,6 +215,8 @@ func (r *reader) transport(entry, kind member, s *Server) {
 		r.fail(entry.at, "the server %q has both \"command\" and \"url\": keep one", s.Name)
 	case s.Transport == Stdio && s.Command == "" && !r.failedIn(entry):
 		r.fail(entry.at, "the server %q has neither \"command\" nor \"url\"", s.Name)
+	case s.Transport == Stdio && s.OAuth != (OAuth{}):
+		r.fail(entry.at, "the server %q is a process: \"oauth\" is for servers with a \"url\"", s.Name)
 	case s.Transport == HTTP && s.URL == "" && !r.failedIn(entry):
 		r.fail(entry.at, "the server %q has no \"url\"", s.Name)
 	}

@@ -7,9 +7,11 @@ type Status struct {
 	Transport string `json:"transport"`
 	Command   string `json:"command,omitempty"`
 	URL       string `json:"url,omitempty"`
-	Consent   string `json:"consent"` // allowed, refused, waiting
-	By        string `json:"by,omitempty"`
-	State     string `json:"state"` // one of the States
+	// CallbackPort is the port that the browser is sent to after a login; 0: any.
+	CallbackPort int    `json:"callback_port,omitempty"`
+	Consent      string `json:"consent"` // allowed, refused, waiting
+	By           string `json:"by,omitempty"`
+	State        string `json:"state"` // one of the States
 	// Broken: it did not start when it was needed last, or was given up. Error says why.
 	Broken      bool     `json:"broken,omitempty"`
 	Error       string   `json:"error,omitempty"`

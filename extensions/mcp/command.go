@@ -53,7 +53,7 @@ func (e *extension) statuses() (all []mcpfile.Status) {
 	for _, s := range e.all() {
 		r := e.book.get(s.ID)
 		x := mcpfile.Status{
-			ID: s.ID, Name: s.Name, Transport: s.Transport, URL: s.URL, Consent: s.state(), By: r.By,
+			ID: s.ID, Name: s.Name, Transport: s.Transport, URL: s.URL, CallbackPort: s.OAuth.CallbackPort, Consent: s.state(), By: r.By,
 			Version: r.Version, Title: r.Title, Tools: []string{}, Problems: s.problems(),
 		}
 		for _, p := range s.permissions() {

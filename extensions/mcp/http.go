@@ -53,11 +53,22 @@ func (s *server) login() (*remote.Login, error) {
 	if s.logs.login != nil {
 		return s.logs.login, nil
 	}
-	login, err := remote.NewLogin(s.e.k.DataDir(), s.ID, s.URL, remote.Client{}, s.tellToLogIn)
+	client := remote.Client{MetadataURL: s.OAuth.MetadataURL, ID: s.OAuth.ClientID, Secret: s.OAuth.Secret}
+	login, err := remote.NewLogin(s.e.k.DataDir(), s.ID, s.URL, client, s.tellToLogIn)
 	if err == nil {
 		s.logs.login = login
 	}
 	return login, err
+}
+
+// missingLogin is remote.ErrLogin if the server wants a login.
+func (s *server) missingLogin() error {
+	s.logs.mu.Lock()
+	defer s.logs.mu.Unlock()
+	if s.logs.login == nil {
+		return nil
+	}
+	return s.logs.login.Missing()
 }
 
 // tellToLogIn tells the owner, once after each login, that the server wants one.
@@ -144,9 +155,9 @@ func (e *extension) loggedIn(
 	return said(fmt.Sprintf("You are logged in to %s.", s.Name))
 }
 
-// pasted is where the browser of a person in a chat is sent: nothing has to be there, they
-// copy the address.
-const pasted = "http://127.0.0.1:8976/callback"
+// pasted is the port of the address that the browser of a person in a chat is sent to, unless
+// mcp.json names one: nothing has to be there, they copy the address.
+const pasted = 8976
 
 // loginByCommand is /mcp login.
 func (e *extension) loginByCommand(ctx context.Context, c sdk.ToolCall, name, address string) (sdk.ToolResult, error) {
@@ -160,7 +171,11 @@ func (e *extension) loginByCommand(ctx context.Context, c sdk.ToolCall, name, ad
 	if address != "" {
 		return e.loggedIn(ctx, s, login, address)
 	}
-	opened, err := login.Begin(ctx, pasted)
+	port := pasted
+	if s.OAuth.CallbackPort != 0 {
+		port = s.OAuth.CallbackPort
+	}
+	opened, err := login.Begin(ctx, fmt.Sprintf("http://127.0.0.1:%d/callback", port))
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}

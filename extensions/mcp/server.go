@@ -278,7 +278,11 @@ func (s *server) dial(ctx context.Context, timeout time.Duration, version string
 		l.End(stopGrace, err.Error())
 		return nil, err
 	}
-	err = s.because(x, err)
+	if missing := s.missingLogin(); missing != nil {
+		err = missing // what follows from it in an older version explains nothing
+	} else {
+		err = s.because(x, err)
+	}
 	l.End(stopGrace, "it did not connect")
 	return nil, err
 }

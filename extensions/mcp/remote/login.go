@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,13 +43,39 @@ type Login struct {
 	tell              func(logins int) // the owner that a login is needed, after so many
 	web               *http.Client
 
-	mu      sync.Mutex
-	kept    *kept // nil: none
-	told    bool
-	pending *attempt
-	refresh sync.Mutex // one refresh at a time
-	now     func() time.Time
+	mu       sync.Mutex
+	kept     *kept // nil: none
+	told     bool
+	pending  *attempt
+	wanted   challenge  // of the server, since the last login
+	answered challenge  // with the last login
+	renewed  renewal    // the last one
+	refresh  sync.Mutex // one refresh at a time
+	now      func() time.Time
 }
+
+// challenge is how a server refused a request.
+type challenge struct {
+	status int    // 0: it did not
+	header string // WWW-Authenticate, one a line
+}
+
+// response is the answer that had the challenge.
+func (c challenge) response() *http.Response {
+	return &http.Response{
+		StatusCode: c.status, Body: http.NoBody, Header: http.Header{"Www-Authenticate": strings.Split(c.header, "\n")},
+	}
+}
+
+// renewal is a token that the refresh token gave.
+type renewal struct {
+	access string
+	at     time.Time
+}
+
+// uselessRenewal is how soon a server refuses a renewed token if another renewal would not
+// help either: it wants tokens of another authorization server, for example.
+const uselessRenewal = 10 * time.Minute
 
 // kept is what is stored of a login.
 type kept struct {
@@ -62,6 +89,8 @@ type kept struct {
 	Access   string `json:"access_token"` // empty: it was refused
 	Refresh  string `json:"refresh_token,omitempty"`
 	Expires  int64  `json:"expires,omitempty"` // Unix seconds; 0: unknown
+	// Scopes are those that were asked for.
+	Scopes []string `json:"scopes,omitempty"`
 }
 
 // NewLogin reads the tokens of a server from a directory. Tell is called once when the owner
@@ -159,17 +188,53 @@ func (s source) Token() (*oauth2.Token, error) {
 func (l *Login) Authorize(ctx context.Context, q *http.Request, resp *http.Response) error {
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxMetadata))
-	if resp.StatusCode == http.StatusForbidden && !strings.Contains(
-		strings.Join(resp.Header.Values("WWW-Authenticate"), " "), "insufficient_scope") {
+	wanted := challenge{resp.StatusCode, strings.Join(resp.Header.Values("WWW-Authenticate"), "\n")}
+	if wanted.status == http.StatusForbidden && !strings.Contains(wanted.header, "insufficient_scope") {
 		return nil // the call fails with what the server says
 	}
 	refused := strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ")
-	if refused == "" || resp.StatusCode == http.StatusForbidden {
+	l.mu.Lock()
+	l.wanted = wanted
+	again := l.again()
+	useless := refused == l.renewed.access && l.now().Sub(l.renewed.at) < uselessRenewal
+	l.mu.Unlock()
+	switch {
+	case again != nil:
+		return again
+	case refused == "" || wanted.status == http.StatusForbidden:
 		return l.needed()
+	case useless:
+		return l.drop()
 	}
 	_, err := l.renew(ctx, refused)
+	if err == nil {
+		l.mu.Lock()
+		l.wanted = challenge{}
+		l.mu.Unlock()
+	}
 	return err
 }
+
+// Missing is ErrLogin if the server refused a request since the last login.
+func (l *Login) Missing() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wanted.status == 0 {
+		return nil
+	}
+	return cmp.Or(l.again(), l.missing())
+}
+
+// again is an error if the server refused what it has just had a login for. The caller holds
+// l.mu.
+func (l *Login) again() error {
+	if l.wanted != l.answered || l.wanted.status != http.StatusForbidden {
+		return nil
+	}
+	return fmt.Errorf("%w that it has had already, and refuses the call nevertheless: ask its operator", ErrLogin)
+}
+
+func (l *Login) missing() error { return fmt.Errorf("%w: run `switchboard mcp login %s`", ErrLogin, l.id) }
 
 // needed tells the owner, once, that they have to log in.
 func (l *Login) needed() error {
@@ -183,7 +248,7 @@ func (l *Login) needed() error {
 	if first && l.tell != nil {
 		l.tell(logins)
 	}
-	return fmt.Errorf("%w: run `switchboard mcp login %s`", ErrLogin, l.id)
+	return l.missing()
 }
 
 // renew replaces an access token by the refresh token. If another one is there already, it
@@ -246,6 +311,7 @@ func (l *Login) renew(ctx context.Context, old string) (*kept, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.renewed = renewal{next.Access, l.now()}
 	return &next, l.save(&next)
 }
 
@@ -261,6 +327,7 @@ func (l *Login) drop() error {
 type attempt struct {
 	state    string
 	resource string // the resource that the token is for
+	wanted   challenge
 	answer   chan *auth.AuthorizationResult
 	ended    chan error
 	cancel   context.CancelFunc
@@ -270,12 +337,14 @@ type attempt struct {
 // browser is sent to the redirect address, on this machine. A login that was begun before
 // ends.
 func (l *Login) Begin(ctx context.Context, redirect string) (string, error) {
-	resp, q, err := l.probe(ctx) //nolint:bodyclose // Authorize closes it
+	q, wanted, err := l.probe(ctx)
 	if err != nil {
 		return "", err
 	}
 	run, cancel := context.WithTimeout(context.Background(), loginTimeout)
-	a := &attempt{answer: make(chan *auth.AuthorizationResult, 1), ended: make(chan error, 1), cancel: cancel}
+	a := &attempt{
+		wanted: wanted, answer: make(chan *auth.AuthorizationResult, 1), ended: make(chan error, 1), cancel: cancel,
+	}
 	opened := make(chan string, 1)
 	config := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL: redirect, Client: l.web, RequestRefreshToken: true, AcceptUnadvertisedIss: true,
@@ -291,8 +360,9 @@ func (l *Login) Begin(ctx context.Context, redirect string) (string, error) {
 			}
 		},
 		NewTokenSource: func(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
-			return oauth2.StaticTokenSource(t), l.accept(c, t, a.resource)
+			return oauth2.StaticTokenSource(t), l.accept(c, t, a)
 		},
+		ScopeFilter: func(scopes []string) []string { return l.scopes(wanted, scopes) },
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
 			Metadata: &oauthex.ClientRegistrationMetadata{
 				ClientName: "Switchboard", RedirectURIs: []string{redirect}, TokenEndpointAuthMethod: "none",
@@ -312,11 +382,11 @@ func (l *Login) Begin(ctx context.Context, redirect string) (string, error) {
 	handler, err := auth.NewAuthorizationCodeHandler(config)
 	if err != nil {
 		cancel()
-		return "", errors.Join(fmt.Errorf("log in to %s: %w", l.id, err), resp.Body.Close())
+		return "", fmt.Errorf("log in to %s: %w", l.id, err)
 	}
 	go func() {
 		defer cancel()
-		a.ended <- handler.Authorize(run, q, resp)
+		a.ended <- handler.Authorize(run, q, wanted.response()) //nolint:bodyclose // it has none
 	}()
 	select {
 	case address := <-opened:
@@ -345,36 +415,67 @@ func (l *Login) Begin(ctx context.Context, redirect string) (string, error) {
 	}
 }
 
-// probe makes a request without a token, which the server refuses.
-func (l *Login) probe(ctx context.Context) (*http.Response, *http.Request, error) {
-	const body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
-		`"capabilities":{},"clientInfo":{"name":"switchboard","version":"0.1"}}}`
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, l.address, strings.NewReader(body))
-	if err != nil {
-		return nil, nil, err
+// scopes are those that a login asks for: beside those that the server wants, those of the
+// token that does not have them.
+func (l *Login) scopes(wanted challenge, scopes []string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if wanted.status == http.StatusForbidden && l.kept != nil {
+		for _, had := range l.kept.Scopes {
+			if !slices.Contains(scopes, had) {
+				scopes = append(slices.Clone(scopes), had)
+			}
+		}
 	}
-	q.Header.Set("Content-Type", "application/json")
-	q.Header.Set("Accept", "application/json, text/event-stream")
-	resp, err := serverClient(l.own, nil, context.Background()).Do(q) //nolint:contextcheck,bodyclose // see Begin
-	if err != nil {
-		return nil, nil, fmt.Errorf("ask %s for a login: %w", l.id, err)
-	}
-	if resp.StatusCode != http.StatusUnauthorized {
+	return scopes
+}
+
+// probes are requests that a server which wants a login refuses: some refuse only what is
+// asked in a session.
+var probes = []string{
+	`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{},"clientInfo":{"name":"switchboard","version":"0.1"}}}`,
+	`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`,
+}
+
+// probe returns how the server refuses requests: the last that it refused, or, if it refused
+// none since the last login, one that is made without a token.
+func (l *Login) probe(ctx context.Context) (q *http.Request, c challenge, err error) {
+	l.mu.Lock()
+	c = l.wanted
+	l.mu.Unlock()
+	status := ""
+	for _, body := range probes {
+		q, err = http.NewRequestWithContext(ctx, http.MethodPost, l.address, strings.NewReader(body))
+		if err != nil || c.status != 0 {
+			return q, c, err
+		}
+		q.Header.Set("Content-Type", "application/json")
+		q.Header.Set("Accept", "application/json, text/event-stream")
+		resp, err := serverClient(l.own, nil, context.Background()).Do(q) //nolint:contextcheck // see bounded
+		if err != nil {
+			return nil, c, fmt.Errorf("ask %s for a login: %w", l.id, err)
+		}
 		resp.Body.Close()
-		return nil, nil, fmt.Errorf("%s asks for no login: it answered %s", l.id, resp.Status)
+		if resp.StatusCode == http.StatusUnauthorized {
+			return q, challenge{resp.StatusCode, strings.Join(resp.Header.Values("WWW-Authenticate"), "\n")}, nil
+		}
+		if status == "" {
+			status = resp.Status
+		}
 	}
-	return resp, q, nil
+	return nil, c, fmt.Errorf("%s asks for no login: it answered %s", l.id, status)
 }
 
 // accept stores the tokens of a login.
-func (l *Login) accept(c *oauth2.Config, t *oauth2.Token, resource string) error {
+func (l *Login) accept(c *oauth2.Config, t *oauth2.Token, a *attempt) error {
 	if !strings.EqualFold(t.Type(), "Bearer") {
 		return fmt.Errorf("the authorization server gave a token of the unknown type %q", t.Type())
 	}
 	k := &kept{
-		Address: l.address, Resource: resource, TokenURL: c.Endpoint.TokenURL, Client: c.ClientID, Secret: c.ClientSecret,
+		Address: l.address, Resource: a.resource, TokenURL: c.Endpoint.TokenURL, Client: c.ClientID, Secret: c.ClientSecret,
 		InHeader: c.Endpoint.AuthStyle == oauth2.AuthStyleInHeader && c.ClientSecret != "",
-		Access:   t.AccessToken, Refresh: t.RefreshToken,
+		Access:   t.AccessToken, Refresh: t.RefreshToken, Scopes: c.Scopes,
 	}
 	if !t.Expiry.IsZero() {
 		k.Expires = t.Expiry.Unix()
@@ -382,6 +483,7 @@ func (l *Login) accept(c *oauth2.Config, t *oauth2.Token, resource string) error
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.told, k.Logins = false, 1
+	l.answered, l.wanted = a.wanted, challenge{}
 	if l.kept != nil {
 		k.Logins += l.kept.Logins
 	}
