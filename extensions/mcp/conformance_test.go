@@ -15,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/mcpfile"
 	"github.com/switchboard-run/switchboard/sdk/sdktest"
 )
@@ -32,29 +35,44 @@ func suiteDir(t *testing.T) string {
 }
 
 // The extension passes the client scenarios that two revisions of the protocol require. The
-// suite starts this test binary once for each scenario, as the client.
+// suite starts this test binary as the client of each scenario.
 func TestClientConformance(t *testing.T) {
+	t.Parallel()
 	dir := suiteDir(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	baseline, err := filepath.Abs(filepath.Join("testdata", "conformance", "expected.yaml"))
+	programs := filepath.Join(dir, "node_modules", ".bin")
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		for _, scenario := range required(t, dir, revision) {
+			t.Run(revision+"/"+scenario, func(t *testing.T) {
+				t.Parallel()
+				cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "conformance"), "client",
+					"--scenario", scenario, "--spec-version", revision, "--timeout", "120000", "-o", t.TempDir(),
+					"--command", self+" -test.run=^TestConformanceScenario$ -test.count=1 -test.v")
+				cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
+				if said, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%v\n%s", err, said)
+				}
+			})
+		}
+	}
+}
+
+// required lists the client scenarios that a revision requires.
+func required(t *testing.T, dir, revision string) []string {
+	t.Helper()
+	file := filepath.Join(dir, "node_modules", "@modelcontextprotocol", "conformance", "requirements", revision+".yaml")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
-		out := t.TempDir()
-		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules", ".bin", "conformance"),
-			"client", "--requirements", revision, "--expected-failures", baseline, "-o", out,
-			"--command", self+" -test.run=^TestConformanceScenario$ -test.count=1")
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "node_modules", ".bin")+":"+os.Getenv("PATH"))
-		said, err := cmd.CombinedOutput()
-		t.Logf("%s", said)
-		if err != nil {
-			t.Errorf("the suite for %s: %v", revision, err)
-		}
+	var all struct{ Client []string }
+	if err := yaml.Unmarshal(text, &all); err != nil || len(all.Client) == 0 {
+		t.Fatalf("%s: %v", file, err)
 	}
+	return all.Client
 }
 
 // TestConformanceScenario is the client of one scenario.
@@ -142,7 +160,7 @@ func startCandidate(t *testing.T, s mcpfile.Server) *sdktest.Kernel {
 	}
 	return sdktest.Start(t, New(), sdktest.Options{Manifest: file, DataDir: t.TempDir(), Config: map[string]any{
 		"setup": mcpfile.Setup{Servers: []mcpfile.Launch{{Server: s}}, Allow: []string{s.ID}},
-	}})
+	}, Channels: []*kernelv1.Channel{{Id: "desk", Name: "Desk", Default: true}}})
 }
 
 func (c *candidate) status() (s mcpfile.Status) {

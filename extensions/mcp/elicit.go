@@ -104,6 +104,8 @@ type field struct {
 	name, title, kind string
 	options, titles   []string
 	required, several bool
+	// fallback is the value that the server proposes; nil: none.
+	fallback any
 }
 
 // fieldsOf returns the fields of a form.
@@ -117,6 +119,7 @@ func fieldsOf(schema any) (all []field, err error) {
 		Properties map[string]struct {
 			Type, Title, Description string
 			Enum, EnumNames          []string
+			Default                  any
 			OneOf                    []choice
 			Items                    struct {
 				Enum  []string
@@ -134,7 +137,7 @@ func fieldsOf(schema any) (all []field, err error) {
 	for _, name := range slices.Sorted(maps.Keys(form.Properties)) {
 		p := form.Properties[name]
 		f := field{name: name, kind: p.Type, options: p.Enum, titles: p.EnumNames}
-		f.required = slices.Contains(form.Required, name)
+		f.required, f.fallback = slices.Contains(form.Required, name), p.Default
 		for _, c := range slices.Concat(p.OneOf, p.Items.AnyOf) {
 			f.options, f.titles = append(f.options, c.Const), append(f.titles, c.Title)
 		}
@@ -199,7 +202,7 @@ func (s *server) askFor(ctx context.Context, to place, text string, f field) (an
 		case strings.EqualFold(given, wordCancel):
 			return nil, "decline"
 		case strings.EqualFold(given, wordSkip) && !f.required:
-			return nil, "accept"
+			return f.fallback, "accept"
 		}
 		if answer, problem = f.value(given); problem == "" {
 			return answer, "accept"

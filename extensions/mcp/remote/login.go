@@ -234,7 +234,9 @@ func (l *Login) again() error {
 	return fmt.Errorf("%w that it has had already, and refuses the call nevertheless: ask its operator", ErrLogin)
 }
 
-func (l *Login) missing() error { return fmt.Errorf("%w: run `switchboard mcp login %s`", ErrLogin, l.id) }
+func (l *Login) missing() error {
+	return fmt.Errorf("%w: run `switchboard mcp login %s`", ErrLogin, l.id)
+}
 
 // needed tells the owner, once, that they have to log in.
 func (l *Login) needed() error {
