@@ -270,6 +270,9 @@ type UserNotify struct {
 	Asked bool `json:"asked,omitempty"`
 	// Private: it is for the owner alone, and never goes to a group.
 	Private bool `json:"private,omitempty"`
+	// Translate: the text and the labels were made with package words; the recipient gets
+	// them in their language.
+	Translate bool `json:"translate,omitempty"`
 }
 
 // UserAsk is the payload of system.user.ask: a question for a person. It blocks
@@ -286,6 +289,8 @@ type UserAsk struct {
 	// Topic is where the answer is published. The asking extension must own it.
 	Topic string `json:"topic"`
 	Ref   string `json:"ref,omitempty"` // handed back with the answer
+	// Translate is that of the UserNotify. An option comes back as it was shown.
+	Translate bool `json:"translate,omitempty"`
 }
 
 // Kinds of a question.

@@ -155,8 +155,25 @@ func (q *Question) Expired() string {
 	return words.Say(q.Language, "Question %s wasn't answered in time: %s\n\n%s", q.ID, q.Brief(), means)
 }
 
-// Translated translates a notice of the kernel into a language, an IETF tag.
-func Translated(language string, n contract.UserNotify) contract.UserNotify {
+// TranslatedQuestion translates a question, if its asker wants that, into a language, an IETF
+// tag.
+func TranslatedQuestion(language string, a contract.UserAsk) contract.UserAsk {
+	if !a.Translate {
+		return a
+	}
+	a.Text, a.Options = words.Translate(language, a.Text), slices.Clone(a.Options)
+	for i, o := range a.Options {
+		a.Options[i] = words.Translate(language, o)
+	}
+	return a
+}
+
+// Translated translates a notice, if it is one of the kernel or its source wants that, into a
+// language, an IETF tag.
+func Translated(language, source string, n contract.UserNotify) contract.UserNotify {
+	if source != contract.KernelSource && !n.Translate {
+		return n
+	}
 	n.Text, n.Actions = words.Translate(language, n.Text), slices.Clone(n.Actions)
 	for i, a := range n.Actions {
 		n.Actions[i].Label = words.Translate(language, a.Label)

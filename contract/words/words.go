@@ -84,6 +84,14 @@ func format(text string, args []any) string {
 // Languages returns the tags of the languages other than English, sorted.
 func Languages() []string { return slices.Sorted(maps.Keys(catalogs)) }
 
+// Means reports whether a person's text is an English text or a translation of it.
+func Means(given, english string) bool {
+	given = strings.TrimSpace(given)
+	return strings.EqualFold(given, english) || slices.ContainsFunc(Languages(), func(language string) bool {
+		return strings.EqualFold(given, Say(language, english))
+	})
+}
+
 // find returns the texts of a language; nil: it is English or unknown.
 func find(language string) *catalog {
 	if language == "" {

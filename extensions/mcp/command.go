@@ -3,13 +3,13 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/switchboard-run/switchboard/contract/mcpfile"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -83,84 +83,89 @@ func (e *extension) command(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult
 	if err := c.Decode(&args); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	words := slices.Concat(args.Words, []string{"", ""})
-	switch verb := words[0]; verb {
+	given := slices.Concat(args.Words, []string{"", ""})
+	switch verb := given[0]; verb {
 	case "", "list":
-		return said(e.list())
+		return said(e.list(c.Language))
 	case "tools":
-		return e.listTools(words[1])
+		return e.listTools(c.Language, given[1])
 	case "prompt", "prompts":
-		if words[1] == "" {
-			return said(e.listPrompts())
+		if given[1] == "" {
+			return said(e.listPrompts(c.Language))
 		}
-		return e.prompt(ctx, c, words[1], args.Words[2:])
+		return e.prompt(ctx, c, given[1], args.Words[2:])
 	case "login":
-		return e.loginByCommand(ctx, c, words[1], strings.Join(words[2:], ""))
+		return e.loginByCommand(ctx, c, given[1], strings.Join(given[2:], ""))
 	case "restart":
-		s := e.server(words[1])
+		s := e.server(given[1])
 		if s == nil {
-			return sdk.ToolResult{}, e.unknown(words[1])
+			return sdk.ToolResult{}, e.unknown(given[1])
 		}
 		s.restart()
 		e.wake()
-		return said(fmt.Sprintf("%s starts again when it is needed.", s.Name))
+		return said(words.Say(c.Language, "%s starts again when it is needed.", s.Name))
 	}
-	return sdk.ToolResult{}, fmt.Errorf("unexpected %q. Usage: /mcp list, /mcp tools SERVER, /mcp prompt NAME ARGUMENTS, "+
-		"/mcp login SERVER, /mcp restart SERVER", words[0])
+	return sdk.ToolResult{}, words.Errorf("unexpected %q. Usage: /mcp list, /mcp tools SERVER, /mcp prompt NAME ARGUMENTS, "+
+		"/mcp login SERVER, /mcp restart SERVER", given[0])
 }
 
 func said(text string) (sdk.ToolResult, error) { return sdk.JSON(map[string]string{"text": text}) }
 
 // list is a line for each server.
-func (e *extension) list() string {
+func (e *extension) list(language string) string {
+	say := func(text string, args ...any) string { return words.Say(language, text, args...) }
+	consents := map[string]string{
+		mcpfile.Allowed: say("allowed"), mcpfile.Refused: say("refused"), mcpfile.Waiting: say("waiting for your consent"),
+	}
+	states := map[string]string{
+		mcpfile.StateIdle: say("not running"), mcpfile.StateStarting: say("starting"), mcpfile.StateRunning: say("running"),
+		mcpfile.StateBackingOff: say("backing off"), mcpfile.StateFailed: say("failed"),
+	}
 	var lines []string
 	for _, x := range e.statuses() {
-		line := fmt.Sprintf("%s: %s, %s", x.Name, x.Consent, x.State)
+		line := x.Name + ": " + consents[x.Consent]
 		if x.Consent == mcpfile.Allowed {
-			line += fmt.Sprintf(", %d tools", len(x.Tools))
-		}
-		if len(x.Prompts) > 0 {
-			line += fmt.Sprintf(", %d prompts", len(x.Prompts))
+			tools, n := len(x.Tools), len(x.Prompts)
+			line += ", " + states[x.State] + ", " + words.Count(language, "%d tool", "%d tools", tools, tools)
+			if n > 0 {
+				line += ", " + words.Count(language, "%d prompt", "%d prompts", n, n)
+			}
 		}
 		if x.Error != "" {
 			line += ". " + x.Error
 		}
 		lines = append(lines, line)
 		for _, p := range x.Problems {
-			lines = append(lines, "  "+p)
+			lines = append(lines, "  "+words.Translate(language, p))
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-func (e *extension) listTools(name string) (sdk.ToolResult, error) {
+func (e *extension) listTools(language, name string) (sdk.ToolResult, error) {
 	var lines []string
 	for _, x := range e.statuses() {
 		if name == "" || x.ID == mcpfile.ID(name) {
-			lines = append(append(lines, x.Tools...), x.Problems...)
+			lines = append(lines, x.Tools...)
+			for _, p := range x.Problems {
+				lines = append(lines, words.Translate(language, p))
+			}
 		}
 	}
 	if e.server(name) == nil && name != "" {
 		return sdk.ToolResult{}, e.unknown(name)
 	}
 	if len(lines) == 0 {
-		lines = []string{"There are no tools."}
+		lines = []string{words.Say(language, "There are no tools.")}
 	}
 	return said(strings.Join(lines, "\n"))
 }
 
-func (e *extension) listPrompts() string {
+func (e *extension) listPrompts(language string) string {
 	var lines []string
 	for _, s := range e.all() {
 		for _, p := range e.book.get(s.ID).Prompts {
-			words := []string{s.ID + "/" + p.Name}
-			for i, a := range p.Arguments {
-				if a = strings.ToUpper(a); i >= p.Required {
-					a = "[" + a + "]"
-				}
-				words = append(words, a)
-			}
-			line := strings.Join(words, " ")
+			line := strings.Join(append([]string{s.ID + "/" + p.Name}, p.usage()...), " ")
 			if p.Description != "" {
 				line += ": " + p.Description
 			}
@@ -168,9 +173,20 @@ func (e *extension) listPrompts() string {
 		}
 	}
 	if len(lines) == 0 {
-		return "There are no prompts."
+		return words.Say(language, "There are no prompts.")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// usage names the arguments, those that may be left out in brackets.
+func (p prompt) usage() (all []string) {
+	for i, a := range p.Arguments {
+		if a = strings.ToUpper(a); i >= p.Required {
+			a = "[" + a + "]"
+		}
+		all = append(all, a)
+	}
+	return all
 }
 
 // findPrompt finds a prompt by its name, or by <server>/<name>.
@@ -187,11 +203,11 @@ func (e *extension) findPrompt(name string) (s *server, p prompt, err error) {
 	}
 	switch n {
 	case 0:
-		return nil, p, fmt.Errorf("there is no prompt %q: /mcp prompt lists them", name)
+		return nil, p, words.Errorf("there is no prompt %q: /mcp prompt lists them", name)
 	case 1:
 		return s, p, nil
 	}
-	return nil, p, fmt.Errorf("several servers have a prompt %q: write SERVER/%s", name, name)
+	return nil, p, words.Errorf("several servers have a prompt %q: write SERVER/%s", name, name)
 }
 
 // prompt answers with the text of a prompt, which the person can send.
@@ -202,7 +218,7 @@ func (e *extension) prompt(ctx context.Context, c sdk.ToolCall, name string, giv
 	}
 	given = slices.DeleteFunc(slices.Clone(given), func(w string) bool { return w == "" })
 	if len(given) < p.Required {
-		return sdk.ToolResult{}, fmt.Errorf("the prompt %s needs %s", name, strings.Join(p.Arguments[:p.Required], ", "))
+		return sdk.ToolResult{}, words.Errorf("the prompt %s needs %s", name, strings.Join(p.Arguments[:p.Required], ", "))
 	}
 	arguments := map[string]string{}
 	for i, a := range p.Arguments {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/mcpfile"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -21,11 +22,8 @@ const topicAnswered = ID + ".answered"
 // askLife is how long a question stays open.
 const askLife = 30 * 24 * time.Hour
 
-// Answers of the owner.
-const (
-	answerAllow  = "Allow"
-	answerRefuse = "Refuse"
-)
+// answerAllow is the owner's yes.
+var answerAllow = words.Sprintf("Allow")
 
 // decide asks the owner about a server or about its changed tools, if that is needed, and
 // starts an allowed one whose tools are not known.
@@ -99,8 +97,8 @@ func (e *extension) ask(ctx context.Context, s *server, about, text string) erro
 	}
 	at := time.Now().UnixNano()
 	_, err := e.k.Commit(ctx, sdk.Publish(contract.TopicUserAsk, contract.UserAsk{
-		Text: text, Kind: contract.AskChoose, Options: []string{answerAllow, answerRefuse},
-		ExpiresSeconds: int64(askLife / time.Second), Topic: topicAnswered, Ref: ref,
+		Text: text, Kind: contract.AskChoose, Options: []string{answerAllow, words.Sprintf("Refuse")},
+		ExpiresSeconds: int64(askLife / time.Second), Topic: topicAnswered, Ref: ref, Translate: true,
 	}, sdk.Dedupe(fmt.Sprintf("%s %d", ref, at/int64(askLife)))))
 	if err != nil {
 		return fmt.Errorf("ask for consent to the MCP server %s: %w", s.Name, err)
@@ -110,48 +108,49 @@ func (e *extension) ask(ctx context.Context, s *server, about, text string) erro
 
 // question describes what a server may do.
 func (s *server) question() string {
-	lines := []string{fmt.Sprintf("mcp.json has a new or changed MCP server, %s.", s.Name), ""}
+	lines := []string{words.Sprintf("mcp.json has a new or changed MCP server, %s.", s.Name), ""}
 	if s.Transport == mcpfile.Stdio {
-		lines = append(lines, "It runs this program: "+cut(strings.Join(append([]string{s.Command}, s.Args...), " "), 500))
+		lines = append(lines, words.Sprintf("It runs this program: %s",
+			cut(strings.Join(append([]string{s.Command}, s.Args...), " "), 500)))
 	} else {
-		lines = append(lines, "It is at "+cut(s.URL, 300))
+		lines = append(lines, words.Sprintf("It is at %s", cut(s.URL, 300)))
 	}
-	lines = append(lines, "It can:")
+	lines = append(lines, words.Sprintf("It can:"))
 	lines = append(lines, s.permissions()...)
-	lines = append(lines, "- give tools to the assistant; those that aren't known to only read ask you before each use",
-		"",
-		"Allow it?")
+	lines = append(lines,
+		"- "+words.Sprintf("give tools to the assistant (those that aren't known to only read ask you before each use)"),
+		"", words.Sprintf("Allow it?"))
 	return strings.Join(lines, "\n")
 }
 
 // permissions lists what the server may use, in plain words.
 func (s *server) permissions() (lines []string) {
-	add := func(format string, args ...any) { lines = append(lines, "- "+fmt.Sprintf(format, args...)) }
+	add := func(text string) { lines = append(lines, "- "+text) }
 	if s.Transport != mcpfile.Stdio {
 		if names := slices.Sorted(maps.Keys(s.Headers)); len(names) > 0 {
-			add("get these headers with each request: %s", strings.Join(names, ", "))
+			add(words.Sprintf("get these headers with each request: %s", strings.Join(names, ", ")))
 		}
-		add("see what the assistant sends to its tools")
+		add(words.Sprintf("see what the assistant sends to its tools"))
 		return lines
 	}
 	for _, f := range s.Files {
 		if f.Write {
-			add("read and change %s", f.Path)
+			add(words.Sprintf("read and change %s", f.Path))
 		} else {
-			add("read %s", f.Path)
+			add(words.Sprintf("read the files in %s", f.Path))
 		}
 	}
 	switch {
 	case s.AnyNetwork():
-		add("connect to any host")
+		add(words.Sprintf("connect to any host"))
 	case len(s.Network) > 0:
-		add("connect to %s (the ports are enforced, the names are not)", strings.Join(s.Network, ", "))
+		add(words.Sprintf("connect to %s (the ports are enforced, the names are not)", strings.Join(s.Network, ", ")))
 	}
 	if names := slices.Sorted(maps.Keys(s.Env)); len(names) > 0 {
-		add("get these variables: %s", strings.Join(names, ", "))
+		add(words.Sprintf("get these variables: %s", strings.Join(names, ", ")))
 	}
 	if s.Policy == nil {
-		add("use all your files: there is no sandbox")
+		add(words.Sprintf("use all your files: there is no sandbox"))
 	}
 	return lines
 }
@@ -161,24 +160,24 @@ const maxShown = 8
 
 // questionAbout describes tools that are new or have changed.
 func (s *server) questionAbout(changed []toolInfo) string {
-	lines := []string{fmt.Sprintf(
+	lines := []string{words.Sprintf(
 		"The MCP server %s has changed its tools. They are withheld until you allow them.", s.Name)}
 	for i, t := range changed {
 		if i == maxShown {
-			lines = append(lines, "", fmt.Sprintf("and %d more: /mcp tools %s", len(changed)-maxShown, s.ID))
+			lines = append(lines, "", words.Sprintf("and %d more: /mcp tools %s", len(changed)-maxShown, s.ID))
 			break
 		}
 		is := describeChange(t)
 		switch {
 		case t.Allowed == "":
-			lines = append(lines, "", fmt.Sprintf("New: %s", t.Name), "> "+is)
+			lines = append(lines, "", words.Sprintf("New tool: %s", t.Name), "> "+is)
 		case is == t.Was:
-			lines = append(lines, "", fmt.Sprintf("Changed: %s takes other arguments.", t.Name), "> "+is)
+			lines = append(lines, "", words.Sprintf("Changed tool: %s takes other arguments.", t.Name), "> "+is)
 		default:
-			lines = append(lines, "", fmt.Sprintf("Changed: %s", t.Name), "> before: "+t.Was, "> now: "+is)
+			lines = append(lines, "", words.Sprintf("Changed tool: %s", t.Name), words.Sprintf("Before: %s", t.Was), words.Sprintf("After: %s", is))
 		}
 	}
-	return strings.Join(append(lines, "", "Allow them?"), "\n")
+	return strings.Join(append(lines, "", words.Sprintf("Allow them?")), "\n")
 }
 
 // handle takes the owner's answers.
@@ -203,7 +202,7 @@ func (e *extension) handle(_ context.Context, ev sdk.Event) (sdk.Effects, error)
 		return nil, nil // asked again after the next change, or decided on the command line
 	}
 	kind, what, _ := strings.Cut(about, " ")
-	allow := a.Answer == answerAllow
+	allow := words.Means(a.Answer, answerAllow)
 	if kind == "tools" {
 		changed := changedTools(e.book.get(s.ID))
 		if sumOf(changed) != what {
@@ -298,5 +297,5 @@ func (e *extension) unknown(name string) error {
 	for _, s := range e.all() {
 		names = append(names, s.ID)
 	}
-	return fmt.Errorf("there is no MCP server %q in mcp.json: there is %s", name, strings.Join(names, ", "))
+	return words.Errorf("there is no MCP server %q in mcp.json, which has: %s", name, strings.Join(names, ", "))
 }

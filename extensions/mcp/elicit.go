@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -65,8 +66,8 @@ func (s *server) elicit(ctx context.Context, x *session, p *mcp.ElicitParams) (*
 	defer x.calls.hold(s.e.callTimeout)()
 	message := cut(strings.Map(printable, p.Message), 500)
 	if p.Mode == "url" || p.URL != "" {
-		text := fmt.Sprintf("The MCP server %s asks you to open this address: %s\n\n> %s", s.Name, cut(p.URL, 500), message)
-		notice := contract.UserNotify{Text: text, ReplyTo: to.replyTo}
+		text := words.Sprintf("The MCP server %s asks you to open this address: %s", s.Name, cut(p.URL, 500)) + "\n\n> " + message
+		notice := contract.UserNotify{Text: text, ReplyTo: to.replyTo, Translate: true}
 		_, err := s.e.k.Commit(ctx, sdk.Publish(contract.TopicUserNotify, notice))
 		return &mcp.ElicitResult{Action: "accept"}, err
 	}
@@ -74,11 +75,12 @@ func (s *server) elicit(ctx context.Context, x *session, p *mcp.ElicitParams) (*
 	if err != nil {
 		return &mcp.ElicitResult{Action: "decline"}, nil //nolint:nilerr // the server gets an answer
 	}
+	asks := words.Sprintf("The MCP server %s asks:", s.Name) + "\n\n> " + message
 	content := map[string]any{}
 	for i, f := range fields {
-		text := fmt.Sprintf("The MCP server %s asks:\n\n> %s", s.Name, message)
+		text := asks
 		if i > 0 {
-			text = fmt.Sprintf("The MCP server %s also asks:", s.Name)
+			text = words.Sprintf("The MCP server %s also asks:", s.Name)
 		}
 		answer, action := s.askFor(ctx, to, text, f)
 		if action != "accept" {
@@ -90,7 +92,7 @@ func (s *server) elicit(ctx context.Context, x *session, p *mcp.ElicitParams) (*
 	}
 	if len(fields) == 0 {
 		confirm := field{name: "ok", kind: "boolean"}
-		answer, action := s.askFor(ctx, to, fmt.Sprintf("The MCP server %s asks:\n\n> %s", s.Name, message), confirm)
+		answer, action := s.askFor(ctx, to, asks, confirm)
 		if action == "accept" && answer != true {
 			action = "decline"
 		}
@@ -160,11 +162,11 @@ func fieldsOf(schema any) (all []field, err error) {
 }
 
 // Words that people answer with.
-const (
-	wordCancel = "Cancel"
-	wordSkip   = "Skip"
-	wordYes    = "Yes"
-	wordNo     = "No"
+var (
+	wordCancel = words.Sprintf("Cancel")
+	wordSkip   = words.Sprintf("Skip")
+	wordYes    = words.Sprintf("Yes")
+	wordNo     = words.Sprintf("No")
 )
 
 const maxChoices = 18 // of the options of a question, without cancel and skip
@@ -174,11 +176,14 @@ const maxChoices = 18 // of the options of a question, without cancel and skip
 func (s *server) askFor(ctx context.Context, to place, text string, f field) (answer any, action string) {
 	problem := ""
 	for range 5 {
+		lines := []string{text, f.title}
+		if problem != "" {
+			lines = append(lines, problem)
+		}
 		q := contract.UserAsk{
-			Text: strings.TrimSpace(text + "\n" + f.title), Kind: contract.AskAnswer, ReplyTo: to.replyTo, Topic: topicAnswered,
+			Kind: contract.AskAnswer, ReplyTo: to.replyTo, Topic: topicAnswered, Translate: true,
 			ExpiresSeconds: int64(elicitLife / time.Second), Ref: elicitRef + rand.Text(),
 		}
-		q.Text += problem
 		switch {
 		case f.kind == "boolean":
 			q.Kind, q.Options = contract.AskChoose, []string{wordYes, wordNo, wordCancel}
@@ -186,28 +191,32 @@ func (s *server) askFor(ctx context.Context, to place, text string, f field) (an
 			q.Kind, q.Options = contract.AskChoose, append(f.shown(), wordCancel)
 		default:
 			if len(f.options) > 0 {
-				q.Text += "\nOne of: " + strings.Join(f.options, ", ")
+				lines = append(lines, words.Sprintf("One of: %s", strings.Join(f.options, ", ")))
 			}
-			q.Text += "\nWrite cancel to refuse."
+			lines = append(lines, words.Sprintf("Write “cancel” to refuse."))
 		}
 		if !f.required && q.Kind == contract.AskChoose {
 			q.Options = append(q.Options, wordSkip)
 		} else if !f.required {
-			q.Text += " Write skip to leave it out."
+			lines = append(lines, words.Sprintf("Write “skip” to leave it out."))
 		}
+		if !f.required && f.fallback != nil {
+			lines = append(lines, words.Sprintf("If you skip it, it is: %s",
+				cut(strings.Map(printable, fmt.Sprint(f.fallback)), 100)))
+		}
+		q.Text = strings.TrimSpace(strings.Join(lines, "\n"))
 		given, ok := s.e.askPerson(ctx, q)
 		switch {
 		case !ok:
 			return nil, "cancel"
-		case strings.EqualFold(given, wordCancel):
+		case words.Means(given, wordCancel):
 			return nil, "decline"
-		case strings.EqualFold(given, wordSkip) && !f.required:
+		case words.Means(given, wordSkip) && !f.required:
 			return f.fallback, "accept"
 		}
 		if answer, problem = f.value(given); problem == "" {
 			return answer, "accept"
 		}
-		problem = "\n" + problem
 	}
 	return nil, "cancel"
 }
@@ -228,35 +237,35 @@ func (f field) value(given string) (answer any, problem string) {
 	given = strings.TrimSpace(given)
 	switch {
 	case f.kind == "boolean":
-		return given == wordYes, ""
+		return words.Means(given, wordYes), ""
 	case f.several:
 		var all []string
 		for part := range strings.SplitSeq(given, ",") {
 			part = strings.TrimSpace(part)
 			if len(f.options) > 0 && !slices.Contains(f.options, part) {
-				return nil, fmt.Sprintf("%q is none of them.", part)
+				return nil, words.Sprintf("%q is none of them.", part)
 			}
 			all = append(all, part)
 		}
 		return all, ""
 	case len(f.options) > 0:
-		if i := slices.Index(f.shown(), given); i >= 0 {
+		if i := slices.IndexFunc(f.shown(), func(o string) bool { return words.Means(given, o) }); i >= 0 {
 			return f.options[i], ""
 		}
 		if slices.Contains(f.options, given) {
 			return given, ""
 		}
-		return nil, fmt.Sprintf("%q is none of them.", given)
+		return nil, words.Sprintf("%q is none of them.", given)
 	case f.kind == "integer":
 		n, err := strconv.ParseInt(given, 10, 64)
 		if err != nil {
-			return nil, fmt.Sprintf("%q is no whole number.", given)
+			return nil, words.Sprintf("%q is no whole number.", given)
 		}
 		return n, ""
 	case f.kind == "number":
 		n, err := strconv.ParseFloat(given, 64)
 		if err != nil {
-			return nil, fmt.Sprintf("%q is no number.", given)
+			return nil, words.Sprintf("%q is no number.", given)
 		}
 		return n, ""
 	}

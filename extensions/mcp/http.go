@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/mcpfile"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/mcp/remote"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -73,12 +74,12 @@ func (s *server) missingLogin() error {
 
 // tellToLogIn tells the owner, once after each login, that the server wants one.
 func (s *server) tellToLogIn(logins int) {
-	text := fmt.Sprintf("The MCP server %s wants you to log in. Run `switchboard mcp login %s`, or send me "+
-		"/mcp login %[2]s in a private chat.", s.Name, s.ID)
+	text := words.Sprintf("The MCP server %s wants you to log in. Run `switchboard mcp login %s`, or send me "+
+		"/mcp login %s in a private chat.", s.Name, s.ID, s.ID)
 	ctx, cancel := context.WithTimeout(s.e.background, time.Minute)
 	go func() {
 		defer cancel()
-		_, err := s.e.k.Commit(ctx, sdk.Publish(contract.TopicUserNotify, contract.UserNotify{Text: text},
+		_, err := s.e.k.Commit(ctx, sdk.Publish(contract.TopicUserNotify, contract.UserNotify{Text: text, Translate: true},
 			sdk.Dedupe(fmt.Sprintf("login/%s/%d", s.hash, logins))))
 		if err != nil && ctx.Err() == nil {
 			s.e.log.Warn("tell the owner to log in", "server", s.ID, "error", err)
@@ -97,14 +98,14 @@ func (e *extension) loginOf(name string) (*server, *remote.Login, error) {
 	case s == nil:
 		return nil, nil, e.unknown(name)
 	case s.Transport != mcpfile.HTTP:
-		return nil, nil, fmt.Errorf("the MCP server %s runs on this machine and needs no login", s.Name)
+		return nil, nil, words.Errorf("the MCP server %s runs on this machine and needs no login", s.Name)
 	}
 	if err := s.refusal(); err != nil {
 		return nil, nil, err
 	}
 	login, err := s.login()
 	if err == nil && login == nil {
-		err = fmt.Errorf("mcp.json has an Authorization header for %s: remove it to log in", s.Name)
+		err = words.Errorf("mcp.json has an Authorization header for %s: remove it to log in", s.Name)
 	}
 	return s, login, err
 }
@@ -128,7 +129,7 @@ func (e *extension) finishLogin(ctx context.Context, c sdk.ToolCall) (sdk.ToolRe
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	return e.loggedIn(ctx, s, login, address)
+	return e.loggedIn(ctx, c, s, login, address)
 }
 
 func (e *extension) decodeLogin(c sdk.ToolCall) (*server, *remote.Login, string, error) {
@@ -145,14 +146,14 @@ func (e *extension) decodeLogin(c sdk.ToolCall) (*server, *remote.Login, string,
 
 // loggedIn finishes a login, and connects the server.
 func (e *extension) loggedIn(
-	ctx context.Context, s *server, login *remote.Login, address string,
+	ctx context.Context, c sdk.ToolCall, s *server, login *remote.Login, address string,
 ) (sdk.ToolResult, error) {
 	if err := login.Finish(ctx, address); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	s.restart()
 	e.wake()
-	return said(fmt.Sprintf("You are logged in to %s.", s.Name))
+	return said(words.Say(c.Language, "You are logged in to %s.", s.Name))
 }
 
 // pasted is the port of the address that the browser of a person in a chat is sent to, unless
@@ -162,14 +163,14 @@ const pasted = 8976
 // loginByCommand is /mcp login.
 func (e *extension) loginByCommand(ctx context.Context, c sdk.ToolCall, name, address string) (sdk.ToolResult, error) {
 	if c.Command == "" || c.Group || !c.Principal.SeesOwners() {
-		return sdk.ToolResult{}, errors.New("only the owner logs in to MCP servers, in a private chat")
+		return sdk.ToolResult{}, words.Errorf("only the owner logs in to MCP servers, in a private chat")
 	}
 	s, login, err := e.loginOf(name)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
 	if address != "" {
-		return e.loggedIn(ctx, s, login, address)
+		return e.loggedIn(ctx, c, s, login, address)
 	}
 	port := pasted
 	if s.OAuth.CallbackPort != 0 {
@@ -179,6 +180,7 @@ func (e *extension) loginByCommand(ctx context.Context, c sdk.ToolCall, name, ad
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
-	return said(fmt.Sprintf("Open this address and agree:\n\n%s\n\nThe browser then shows a page that can't be reached. "+
-		"Copy its address, and send me:\n\n/mcp login %s ADDRESS", opened, s.ID))
+	return said(words.Say(c.Language, "Open this address and agree:") + "\n\n" + opened + "\n\n" +
+		words.Say(c.Language, "The browser then shows a page that can't be reached. Copy its address, and send me:") +
+		"\n\n" + words.Say(c.Language, "/mcp login %s ADDRESS", s.ID))
 }

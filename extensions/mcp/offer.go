@@ -13,6 +13,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/mcpfile"
 	"github.com/switchboard-run/switchboard/contract/schema"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -200,15 +201,15 @@ func (s *server) problems() (all []string) {
 		first, twice := taken[name]
 		switch {
 		case t.Broken != "":
-			all = append(all, fmt.Sprintf("%s is left out: %s", cut(t.Name, 100), t.Broken))
+			all = append(all, words.Sprintf("%s is left out: %s", cut(t.Name, 100), t.Broken))
 		case twice:
-			all = append(all, fmt.Sprintf("%s is left out: its name is the same as that of %s", t.Name, first))
+			all = append(all, words.Sprintf("%s is left out: its name is the same as that of %s", t.Name, first))
 		case t.Refused == t.sum():
-			all = append(all, t.Name+" is left out: you refused it")
+			all = append(all, words.Sprintf("%s is left out: you refused it", t.Name))
 		case t.Allowed != t.sum():
-			all = append(all, t.Name+" is withheld until you allow it")
+			all = append(all, words.Sprintf("%s is withheld until you allow it", t.Name))
 		case !strings.HasSuffix(name, toolName(t.Name)):
-			all = append(all, fmt.Sprintf("the name of %s is too long: it is %s", t.Name, name))
+			all = append(all, words.Sprintf("the name of %s is too long: it is %s", t.Name, name))
 		}
 		if t.Broken == "" && !twice {
 			taken[name] = t.Name

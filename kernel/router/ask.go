@@ -53,6 +53,7 @@ func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) erro
 	if to == nil {
 		return refuse("no channel to ask on")
 	}
+	a = ask.TranslatedQuestion(to.language, a)
 	text, err := to.note(tx, e, a.ChannelID, a.Text)
 	if err != nil {
 		return err

@@ -109,9 +109,7 @@ func (r *MessageRouter) notify(tx *bus.Tx, e *busv1.Event, n contract.UserNotify
 	if to == nil {
 		return tx.Dead(e, "there is no channel for the notice")
 	}
-	if e.GetSource() == contract.KernelSource {
-		n = ask.Translated(to.language, n)
-	}
+	n = ask.Translated(to.language, e.GetSource(), n)
 	text, err := to.note(tx, e, n.ChannelID, n.Text)
 	return errors.Join(err, r.send(tx, to, contract.ChannelSend{
 		Text: text, Attachments: n.Attachments, Actions: n.Actions, Kind: contract.SendNotice, Asked: n.Asked,
