@@ -79,9 +79,8 @@ func (d *diagnosis) servers(ctx context.Context, k *admin.Client, extensions []*
 		d.add("Extensions", levelWarning, "`switchboard logs mcp` may say why", "%s", message(err))
 	}
 	for _, x := range brokenServers(all) {
-		d.add("Extensions", levelError, fmt.Sprintf("`switchboard logs mcp` may say more; "+
-			"`switchboard extensions restart %s` starts it again", x.Id),
-			"the MCP server %s doesn't start: %s", x.Name, x.Detail)
+		hint := fmt.Sprintf("`switchboard logs mcp` may say more; `switchboard extensions restart %s` starts it again", x.Id)
+		d.add("Extensions", levelError, hint, "the MCP server %s doesn't start: %s", x.Name, x.Detail)
 	}
 }
 

@@ -74,6 +74,40 @@ func TestFilesOfOtherPrograms(t *testing.T) {
 	}
 }
 
+// A registered client is read, and its secret comes from the environment.
+func TestOAuthClients(t *testing.T) {
+	t.Parallel()
+	all, err := read(`{"servers": {
+		"a": {"url": "https://a.b/mcp", "oauth": {"clientId": "me", "clientSecret": "${env:TOKEN}", "callbackPort": 8080, "scopes": "x"}},
+		"b": {"url": "https://a.b/mcp", "oauth": {"clientMetadataUrl": "https://me.example/client.json"}}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (mcpfile.OAuth{ClientID: "me", Secret: "t0ken", CallbackPort: 8080}); all[0].OAuth != want {
+		t.Errorf("it is %+v", all[0].OAuth)
+	}
+	if want := (mcpfile.OAuth{MetadataURL: "https://me.example/client.json"}); all[1].OAuth != want {
+		t.Errorf("it is %+v", all[1].OAuth)
+	}
+	if mcpfile.Secrets(all)["mcp.json a clientSecret"] != "t0ken" {
+		t.Error("the client's secret is not among those that must not be logged")
+	}
+	for oauth, want := range map[string]string{
+		`{"clientId": "me", "clientSecret": "s3cret"}`: `mcp.json:1:90: clientSecret must not be in the file: put it into ` +
+			`secrets.env, and write "clientSecret": "${env:NAME}"`,
+		`{"clientSecret": "${TOKEN}"}`:                            `mcp.json:1:46: oauth has a "clientSecret" without a "clientId"`,
+		`{"clientMetadataUrl": "http://a.b"}`:                     `mcp.json:1:77: "http://a.b" is no address such as https://example.org/client.json`,
+		`{"clientId": "a", "clientMetadataUrl": "https://a.b/c"}`: `mcp.json:1:46: oauth has both "clientId" and "clientMetadataUrl": keep one`,
+		`{"callbackPort": 70000}`:                                 `mcp.json:1:72: callbackPort must be a number from 1 to 65535`,
+		`{"clientID": "a"}`:                                       `mcp.json:1:56: unknown field "clientID": did you mean "clientId"?`,
+	} {
+		_, err := read(`{"servers": {"a": {"url": "https://a.b/mcp", "oauth": ` + oauth + `}}}`)
+		if err == nil || err.Error() != want {
+			t.Errorf("%s\ngot  %v\nwant %s", oauth, err, want)
+		}
+	}
+}
+
 // Every mistake is told with its place.
 func TestMistakes(t *testing.T) {
 	t.Parallel()

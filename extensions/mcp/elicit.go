@@ -146,7 +146,7 @@ func fieldsOf(schema any) (all []field, err error) {
 		if p.Type == "array" {
 			f.options, f.several = append(f.options, p.Items.Enum...), true
 		}
-		f.title = cut(strings.Map(printable, strings.TrimSpace(name+": "+strings.TrimSpace(p.Title+" "+p.Description))), 200)
+		f.title = cut(strings.Map(printable, strings.Trim(name+": "+strings.TrimSpace(p.Title+" "+p.Description), ": ")), 200)
 		all = append(all, f)
 	}
 	slices.SortStableFunc(all, func(a, b field) int { // what is required comes first

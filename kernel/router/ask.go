@@ -53,15 +53,15 @@ func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) erro
 	if to == nil {
 		return refuse("no channel to ask on")
 	}
+	if home, err := r.recipient(tx, to.channel); err == nil && home.address == to.address {
+		to.language = home.language // unknown of a reply target
+	}
 	a = ask.TranslatedQuestion(to.language, a)
 	text, err := to.note(tx, e, a.ChannelID, a.Text)
 	if err != nil {
 		return err
 	}
-	life := askLife
-	if a.ExpiresSeconds > 0 {
-		life = time.Duration(a.ExpiresSeconds) * time.Second
-	}
+	life := cmp.Or(time.Duration(a.ExpiresSeconds)*time.Second, askLife)
 	q := &questions.Question{
 		Question: ask.Question{Kind: a.Kind, Text: text, Options: a.Options, Deadline: tx.Now + life.Microseconds()},
 		Asker:    e.GetSource(), Event: e.GetSeq(), Topic: a.Topic, Ref: a.Ref,

@@ -174,8 +174,8 @@ func TestAChangedMCPToolIsAskedForAgain(t *testing.T) {
 	w.mcpReady("fake")
 	w.uses(p, "fake__change", map[string]any{})
 	question := p.hearsLike("has changed its tools")
-	contains(t, "the question", question, "> before: Says a text again.")
-	contains(t, "the question", question, "> now: Says a text again, and sends it to someone else.")
+	contains(t, "the question", question, "Before: Says a text again.")
+	contains(t, "the question", question, "After: Says a text again, and sends it to someone else.")
 	s := w.mcpStatus("fake")
 	if slices.Contains(s.Tools, "mcp/fake__echo") || !strings.Contains(strings.Join(s.Problems, "\n"), "echo is withheld") {
 		t.Errorf("the changed tool is offered: %+v", s)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/extensions/clichannel/wire"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/home/support"
 )
@@ -314,6 +315,37 @@ func TestAnMCPServerAsksThePerson(t *testing.T) {
 	p.say("2")
 	p.hearsLike("Blue it is.")
 	contains(t, "what the server got", w.results(2), `{"action":"accept","content":{"color":"blue"}}`)
+}
+
+// A person who reads Russian is asked and answered in Russian, and answers in Russian.
+func TestMCPServersInRussian(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withModel)
+	w.start()
+	p := w.attach(wire.Frame{Language: "ru_RU"})
+	p.ask("/help") // so that the language is known
+	shown := len(p.texts())
+	w.mcp(map[string]any{"fake": mcpServer()})
+	question := p.hears(shown + 1)
+	for _, part := range []string{
+		"В mcp.json новый или изменённый сервер MCP: fake.", "Он запускает программу: " + binary("mcpserver"),
+		"- соединяться с любым узлом", "Разрешить?", "1. Разрешить", "2. Отклонить",
+	} {
+		contains(t, "the question", question, part)
+	}
+	p.say("Разрешить")
+	w.mcpReady("fake")
+	contains(t, "the list", p.ask("/mcp"), "fake: разрешено, ")
+
+	w.model.Queue(openaitest.CallTool("use_tool", map[string]any{"name": "mcp/fake__ask", "arguments": map[string]any{}}),
+		openaitest.Say("Blue it is."))
+	shown = len(p.texts())
+	p.say("спроси меня")
+	p.hears(shown + 1)
+	contains(t, "the question of the server", p.ask("да"), "Сервер MCP fake спрашивает:", "> Which color?", "3. Отменить")
+	p.say("отменить")
+	p.hearsLike("Blue it is.")
+	contains(t, "what the server got", w.results(w.model.Total()), `{"action":"decline"`)
 }
 
 // Of 100 tools of a server none is in a request, and the search finds the right one.
