@@ -53,7 +53,7 @@ func (r *MessageRouter) ask(tx *bus.Tx, e *busv1.Event, a contract.UserAsk) erro
 	if to == nil {
 		return refuse("no channel to ask on")
 	}
-	if home, err := r.recipient(tx, to.channel); err == nil && home.address == to.address {
+	if home, err := r.recipient(tx, to.channel); err == nil && cmp.Or(home.address, to.address) == to.address {
 		to.language = home.language // unknown of a reply target
 	}
 	a = ask.TranslatedQuestion(to.language, a)
