@@ -36,11 +36,11 @@ var budgets = map[string]budget{
 	"kernel/router":     {2516, 1850},
 	"kernel/session":    {1328, 1150},
 	"kernel/supervisor": {1186, 1250},
-	"kernel/tools":      {1387, 1250},
+	"kernel/tools":      {1389, 1250},
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14390, 12000}
+var kernelBudget = budget{14392, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

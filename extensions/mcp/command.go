@@ -53,8 +53,8 @@ func (e *extension) statuses() (all []mcpfile.Status) {
 	for _, s := range e.all() {
 		r := e.book.get(s.ID)
 		x := mcpfile.Status{
-			ID: s.ID, Name: s.Name, Transport: s.Transport, URL: s.URL, CallbackPort: s.OAuth.CallbackPort, Consent: s.state(), By: r.By,
-			Version: r.Version, Title: r.Title, Tools: []string{}, Problems: s.problems(),
+			ID: s.ID, Name: s.Name, Transport: s.Transport, URL: s.URL, CallbackPort: s.OAuth.CallbackPort,
+			Consent: s.state(), By: r.By, Version: r.Version, Title: r.Title, Tools: []string{}, Problems: s.problems(),
 		}
 		for _, p := range s.permissions() {
 			x.Permissions = append(x.Permissions, strings.TrimPrefix(p, "- "))
@@ -105,15 +105,15 @@ func (e *extension) command(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult
 		e.wake()
 		return said(words.Say(c.Language, "%s starts again when it is needed.", s.Name))
 	}
-	return sdk.ToolResult{}, words.Errorf("unexpected %q. Usage: /mcp list, /mcp tools SERVER, /mcp prompt NAME ARGUMENTS, "+
-		"/mcp login SERVER, /mcp restart SERVER", given[0])
+	return sdk.ToolResult{}, words.Errorf("unexpected %q. Usage: /mcp list, /mcp tools SERVER, "+
+		"/mcp prompt NAME ARGUMENTS, /mcp login SERVER, /mcp restart SERVER", given[0])
 }
 
 func said(text string) (sdk.ToolResult, error) { return sdk.JSON(map[string]string{"text": text}) }
 
 // list is a line for each server.
 func (e *extension) list(language string) string {
-	say := func(text string, args ...any) string { return words.Say(language, text, args...) }
+	say := func(text string) string { return words.Say(language, text) }
 	consents := map[string]string{
 		mcpfile.Allowed: say("allowed"), mcpfile.Refused: say("refused"), mcpfile.Waiting: say("waiting for your consent"),
 	}

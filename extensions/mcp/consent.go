@@ -174,7 +174,8 @@ func (s *server) questionAbout(changed []toolInfo) string {
 		case is == t.Was:
 			lines = append(lines, "", words.Sprintf("Changed tool: %s takes other arguments.", t.Name), "> "+is)
 		default:
-			lines = append(lines, "", words.Sprintf("Changed tool: %s", t.Name), words.Sprintf("Before: %s", t.Was), words.Sprintf("After: %s", is))
+			lines = append(lines, "", words.Sprintf("Changed tool: %s", t.Name), words.Sprintf("Before: %s", t.Was),
+				words.Sprintf("After: %s", is))
 		}
 	}
 	return strings.Join(append(lines, "", words.Sprintf("Allow them?")), "\n")

@@ -66,7 +66,8 @@ func (s *server) elicit(ctx context.Context, x *session, p *mcp.ElicitParams) (*
 	defer x.calls.hold(s.e.callTimeout)()
 	message := cut(strings.Map(printable, p.Message), 500)
 	if p.Mode == "url" || p.URL != "" {
-		text := words.Sprintf("The MCP server %s asks you to open this address: %s", s.Name, cut(p.URL, 500)) + "\n\n> " + message
+		text := words.Sprintf("The MCP server %s asks you to open this address: %s", s.Name, cut(p.URL, 500)) +
+			"\n\n> " + message
 		notice := contract.UserNotify{Text: text, ReplyTo: to.replyTo, Translate: true}
 		_, err := s.e.k.Commit(ctx, sdk.Publish(contract.TopicUserNotify, notice))
 		return &mcp.ElicitResult{Action: "accept"}, err

@@ -112,7 +112,8 @@ func (r *MessageRouter) message(
 		return err
 	}
 	in := contract.AgentInput{
-		Kind: contract.InputUser, Sender: m.UserName, Language: m.Language, Text: contract.WithReferences(m.Text, m.Attachments),
+		Kind: contract.InputUser, Sender: m.UserName, Language: m.Language,
+		Text:    contract.WithReferences(m.Text, m.Attachments),
 		ReplyTo: conversation.Handle, Person: a.ID, SentAt: m.SentAt, ForwardedFrom: m.ForwardedFrom,
 		Attachments: m.Attachments, Quote: m.Quote,
 	}

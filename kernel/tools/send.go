@@ -70,7 +70,8 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	}
 	err = r.deliver(ctx, sends, m, replyTo, asker, func(apply func(*bus.Tx) error) error {
 		return r.commit(func(tx *bus.Tx) error {
-			return errors.Join(apply(tx), r.Sessions.MarkSend(tx, r.call.ID), r.Sessions.Start(tx, r.call.ID, coretool.SentResult(sends)))
+			return errors.Join(apply(tx), r.Sessions.MarkSend(tx, r.call.ID),
+				r.Sessions.Start(tx, r.call.ID, coretool.SentResult(sends)))
 		})
 	})
 	switch {
@@ -79,7 +80,8 @@ func send(ctx context.Context, r *running) (*extensionv1.CallResult, error) {
 	case err != nil:
 		return r.fail("Nothing was sent: " + err.Error())
 	}
-	return r.finish(coretool.SentResult(sends), slices.ContainsFunc(sends, func(d coretool.Sent) bool { return d.Status == coretool.SendFailed }))
+	failed := func(d coretool.Sent) bool { return d.Status == coretool.SendFailed }
+	return r.finish(coretool.SentResult(sends), slices.ContainsFunc(sends, failed))
 }
 
 // message holds the arguments of a tool that sends.

@@ -229,7 +229,8 @@ func (b *builder) row(turn *Node, row *busv1.Entry, before int64) {
 	case contract.EntryAnswer:
 		n := &Node{
 			Kind: KindModel, ID: RowID(turn.Session, row.GetSeq()), Name: cmp.Or(row.GetModel(), "model"),
-			Text: shorten(row.GetText()), State: "done", At: time.UnixMicro(before), TookMillis: span(before, row.GetCreatedAtUs()),
+			Text: shorten(row.GetText()), State: "done", At: time.UnixMicro(before),
+			TookMillis: span(before, row.GetCreatedAtUs()),
 		}
 		turn.Children = append(turn.Children, n)
 		over := row.GetCreatedAtUs()

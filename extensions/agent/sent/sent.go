@@ -103,7 +103,8 @@ func Read(ctx context.Context, c adminv1.ReadClient, id string) (*Request, error
 	}
 	out := &Request{
 		Row: id, Session: session, Turn: answer.GetTurn(), Agent: s.GetAgent(),
-		Model: cmp.Or(answer.GetModel(), request.GetModel()), At: p.Now, Rebuilt: Differences, Messages: []Message{}, Tools: []Tool{},
+		Model: cmp.Or(answer.GetModel(), request.GetModel()), At: p.Now, Rebuilt: Differences, Messages: []Message{},
+		Tools:  []Tool{},
 		Answer: Message{Role: "assistant", Content: answer.GetText(), Calls: callsOf(answer.GetCalls())},
 	}
 	for _, m := range request.GetMessages() {

@@ -53,7 +53,8 @@ func (p *people) byID(ctx context.Context, id string) (*adminv1.Person, error) {
 	}
 	var named []*adminv1.Person
 	for _, one := range all {
-		if one.GetId() == id || slices.ContainsFunc(one.GetAccounts(), func(a *adminv1.Account) bool { return a.GetId() == id }) {
+		has := func(a *adminv1.Account) bool { return a.GetId() == id }
+		if one.GetId() == id || slices.ContainsFunc(one.GetAccounts(), has) {
 			return one, nil
 		}
 		if strings.EqualFold(one.GetName(), id) {

@@ -10,7 +10,8 @@ import (
 )
 
 var refusal = template.Must(template.New("refusal").Parse(`<!doctype html><html lang="{{.Language}}">
-<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Switchboard</title><h1>Switchboard</h1><p>{{.Text}}</p></html>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Switchboard</title><h1>Switchboard</h1><p>{{.Text}}</p></html>
 `))
 
 // refuse answers a request that doesn't get in, in the form that the path's clients expect.
