@@ -154,7 +154,11 @@ func pathOf(path string, m *manifests.Manifest, o Options) string {
 // permitted lists the files that the manifest requests, for the owner.
 func (f *files) permitted(m *manifests.Manifest) (all []string) {
 	for _, file := range m.Permissions.Files {
-		path := pathOf(file.Path, m, f.options)
+		configured, _ := m.Configured(file.Path, m.Config).(string)
+		if configured == "" {
+			continue
+		}
+		path := pathOf(configured, m, f.options)
 		if file.Write {
 			path += " (write)"
 		}

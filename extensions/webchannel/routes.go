@@ -23,7 +23,10 @@ import (
 
 // public are the paths whose requests prove themselves, or whose answers are no secret. One
 // that ends in a slash stands for all below it.
-var public = slices.Concat(metrics.Public, []string{hooks.Prefix})
+var public = slices.Concat(metrics.Public, []string{hooks.Prefix, iconPath})
+
+// iconPath is what browsers ask for beside pages that name no icon.
+const iconPath = "/favicon.ico"
 
 // register adds the routes of all parts. Each part checks what its visitor may.
 func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, c Config) error {
@@ -32,6 +35,7 @@ func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, 
 	if err != nil {
 		return err
 	}
+	mux.HandleFunc("GET "+iconPath, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	page.Register(mux, page.Options{Chat: s.chat, Files: s.chat, Watch: s.chat.Watch, Log: s.log})
 	board.Register(mux, board.Options{Read: read, Manage: manage, Chat: s.chat, Frame: inShell, Log: s.log})
 	logins{s.door, s.log}.register(mux)

@@ -183,7 +183,7 @@ func TestARefusedMCPServerNeverStarts(t *testing.T) {
 		t.Errorf("after the refusal: %+v", s)
 	}
 	_, problem, code := w.cli("extensions", "allow", "mcp/other")
-	if code == 0 || !strings.Contains(problem, "there is fake") {
+	if code == 0 || !strings.Contains(problem, "which has: fake") {
 		t.Errorf("an unknown server: %d %s", code, problem)
 	}
 }

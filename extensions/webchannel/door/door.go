@@ -115,7 +115,13 @@ func (d *Door) Handler(next http.Handler, public ...string) http.Handler {
 				"you are not logged in: run `switchboard web` on the machine of the assistant, or write /web to it, and "+
 					"open the link; programs need a token of `switchboard tokens create`")
 		default:
-			next.ServeHTTP(w, r.WithContext(With(r.Context(), v)))
+			ctx := With(r.Context(), v)
+			if strings.HasPrefix(r.URL.Path, streams) {
+				watched, cancel := d.watched(ctx, v)
+				defer cancel()
+				ctx = watched
+			}
+			next.ServeHTTP(w, r.WithContext(ctx))
 		}
 	})
 }

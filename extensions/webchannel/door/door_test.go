@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -384,4 +385,38 @@ func TestScopes(t *testing.T) {
 			t.Errorf("%+v may use %s (change: %v): %v", c.v, c.scope, c.change, got)
 		}
 	}
+}
+
+func TestAStreamEndsWithItsLogin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		began := make(chan struct{})
+		r.site = r.door.Handler(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+			close(began)
+			<-q.Context().Done()
+		}))
+		c := r.login("clara")
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			r.get("/live/chat", "Cookie", c, "Origin", "http://"+host)
+		}()
+		<-began
+		time.Sleep(time.Minute)
+		select {
+		case <-ended:
+			t.Fatal("the stream of a login that lasts has ended")
+		default:
+		}
+		me := door.Visitor{Account: "p-clara", Role: "member"}
+		logins, err := r.door.Logins(t.Context(), me)
+		if err != nil || len(logins) != 1 {
+			t.Fatalf("logins: %+v, %v", logins, err)
+		}
+		if err := r.door.EndLogin(t.Context(), me, logins[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+	})
 }

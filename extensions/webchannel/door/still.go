@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // Still reports whether a visitor would be let in now as the one that they were. A stream asks
@@ -22,4 +23,31 @@ func (d *Door) Still(ctx context.Context, v Visitor) bool {
 	}
 	now, err := d.people.visitor(ctx, of)
 	return valid && err == nil && now.Role == v.Role && now.Person == v.Person
+}
+
+// streams is the prefix of the paths whose answers last.
+const streams = "/live/"
+
+// checkEvery is how often the visitor of a stream is checked.
+const checkEvery = 15 * time.Second
+
+// watched returns a context that ends when a visitor would no longer be let in.
+func (d *Door) watched(ctx context.Context, v Visitor) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		ticker := time.NewTicker(checkEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if !d.Still(ctx, v) {
+					return
+				}
+			}
+		}
+	}()
+	return ctx, cancel
 }
