@@ -112,7 +112,7 @@ func parseLogLine(from, raw string) logLine {
 	l := logLine{from: from, raw: raw, text: raw}
 	decoder := json.NewDecoder(strings.NewReader(raw))
 	var named map[string]json.RawMessage
-	if decoder.Decode(&named) != nil {
+	if decoder.Decode(&named) != nil || named == nil {
 		return l
 	}
 	take := func(key string) (s string) {
