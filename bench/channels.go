@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,8 @@ type way struct {
 	// leave ends what chats hold, so that others can begin; nil: nothing.
 	leave func()
 	most  int // chats at once; 0: crowdChats
+	// settings are those of the extension in config.yaml; empty: none.
+	settings string
 }
 
 // channels compares the channels: messages at a pace, and many chats at once.
@@ -89,7 +92,8 @@ func (d *bed) over() error {
 	if d.way == nil {
 		return nil
 	}
-	config := "channels: {" + d.way.channel + ": {allow_from: [\"*\"]}}\nextensions: {" + d.way.channel + ": {}}\n"
+	config := "channels: {" + d.way.channel + ": {allow_from: [\"*\"]}}\nextensions: {" + d.way.channel + ": " +
+		cmp.Or(d.way.settings, "{}") + "}\n"
 	return os.WriteFile(filepath.Join(d.home, "config.yaml"), []byte(config), 0o600)
 }
 

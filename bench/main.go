@@ -33,6 +33,7 @@ var measurements = []struct {
 	{"links", linkTrips},
 	{"inbox", fullInbox},
 	{"channels", channels},
+	{"web", web},
 	{"photos", photos},
 	{"household", household},
 	{"tools", toolCalls},
@@ -57,7 +58,7 @@ func main() {
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
 	only := flag.String("only", "", "comma-separated: "+
 		"start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,"+
-		"channels,photos,household,tools,installed,hostile")
+		"channels,web,photos,household,tools,installed,hostile")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
