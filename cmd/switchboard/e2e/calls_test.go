@@ -106,6 +106,7 @@ func TestAnExtensionCallsAToolThatMustNotRunTwice(t *testing.T) {
 			s.open()
 			s.request("caller", "in", fmt.Sprintf(`{"id": "1", "tool": "lab/%s", "arguments": %s}`, tool, map[string]string{"slow": `{"n": 1}`, "look": "{}"}[tool]))
 			s.line(1, "lab", "calls")
+			s.line(1, "caller", "out")
 			s.restart()
 			if tool == "look" {
 				s.line(2, "lab", "calls")

@@ -134,11 +134,11 @@ func TestWhatWasTypedAndWhatWaitsOutliveAReload(t *testing.T) {
 	b.run(chromedp.Navigate("about:blank"), chromedp.NavigateBack())
 	b.sees("#text")
 	b.outage(true)
-	b.run(network.Enable(), network.OverrideNetworkState(true, 0, -1, -1))
+	b.run(network.Enable(), network.SetBlockedURLs().WithURLPatterns([]*network.BlockPattern{{URLPattern: "*://*:*/chat/say", Block: true}}))
 	b.says("second")
 	b.is("the message that waits", `document.querySelector("#pending .line")`)
 	b.run(chromedp.SendKeys("#text", "half a sent", chromedp.ByQuery),
-		network.OverrideNetworkState(false, 0, -1, -1), chromedp.Reload())
+		network.SetBlockedURLs().WithURLPatterns(nil), chromedp.Reload())
 	b.sees("#text")
 	b.shows("first", "got it", "second", "got it")
 	b.is("what was typed", `document.getElementById("text").value === "half a sent"`)
