@@ -1,52 +1,57 @@
 package main
 
 import (
-	"bytes"
-	"embed"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
-	"text/template"
 
 	"github.com/spf13/cobra"
 
-	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/cmd/switchboard/scaffold"
 )
 
-// scaffold holds the files of a new extension, by its kind.
-//
-//go:embed scaffold
-var scaffold embed.FS
-
-const (
-	module    = "github.com/switchboard-run/switchboard"
-	goVersion = "1.26.0" // required by the module
-)
+const goVersion = "1.26.0" // required by the module
 
 func newExtensionsNew() *cobra.Command {
 	c := &cobra.Command{
-		Use: "new NAME", Short: "Create a small extension in Go", Args: cobra.ExactArgs(1),
-		Long: "Creates a directory with a manifest, a working main.go, a go.mod and a README with the steps to build\n" +
-			"and install it: a channel (the default), or with --tool a tool. The name is its id: lower-case letters,\n" +
-			"digits and underscores.",
+		Use: "new NAME", Short: "Create a small extension to begin with", Args: cobra.ExactArgs(1),
+		Long: "Creates a directory with a small extension that works: a manifest, the code, a test, a README and a file\n" +
+			"for CI. It is a channel (the default), with --tool a tool, with --agent an agent. The name is its id:\n" +
+			"lower-case letters, digits and underscores.",
 		Example: "  switchboard extensions new my_channel\n  switchboard extensions new dice --tool",
 	}
-	channel := c.Flags().Bool("channel", false, "a channel to talk to people (the default)")
-	tool := c.Flags().Bool("tool", false, "a tool for agents")
+	language := c.Flags().String("lang", "go", "language: "+strings.Join(scaffold.Languages, ", "))
+	kinds := map[string]*bool{}
+	for kind, what := range map[string]string{
+		"channel": "a channel to talk to people (the default)", "tool": "a tool for agents", "agent": "an agent with tools of its own",
+	} {
+		kinds[kind] = c.Flags().Bool(kind, false, what)
+	}
 	replace := c.Flags().String("replace", "",
-		"build against a checkout of Switchboard in this directory, instead of a release")
+		"Go: build against this checkout of Switchboard (default: the one that this program was built from, if any)")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		kind := "channel"
-		if *tool && *channel {
-			return fmt.Errorf("create the extension %s: give one of --channel and --tool", args[0])
+		x := scaffold.Extension{ID: args[0], Language: *language, Kind: "channel", Version: version, Go: goVersion}
+		given := 0
+		for kind, wanted := range kinds {
+			if *wanted {
+				x.Kind = kind
+				given++
+			}
 		}
-		if *tool {
-			kind = "tool"
+		if given > 1 {
+			return fmt.Errorf("create the extension %s: give one of --channel, --tool and --agent", args[0])
 		}
-		files, err := writeScaffold(kind, args[0], *replace)
+		x.Checkout = scaffold.BuiltFrom()
+		if *replace != "" {
+			var err error
+			if x.Checkout, err = filepath.Abs(*replace); err == nil {
+				err = scaffold.Checkout(x.Checkout)
+			}
+			if err != nil {
+				return fmt.Errorf("create the extension %s: --replace: %w", args[0], err)
+			}
+		}
+		files, next, err := scaffold.Write(".", x)
 		if err != nil {
 			return fmt.Errorf("create the extension %s: %w", args[0], err)
 		}
@@ -54,75 +59,8 @@ func newExtensionsNew() *cobra.Command {
 		for _, f := range files {
 			p.line("%s %s", p.paint(green, "✓"), f)
 		}
-		p.faint(fmt.Sprintf("Next: cd %s && go mod tidy && go build . && switchboard extensions verify .", args[0]))
-		if *replace == "" {
-			p.faint("With a checkout of Switchboard instead of a released version: --replace DIR")
-		}
+		p.faint("Next: " + next)
 		return nil
 	}
 	return c
-}
-
-// scaffolded has the values for the templates.
-type scaffolded struct {
-	ID      string
-	Name    string // for people
-	Module  string
-	Version string // of Switchboard
-	Go      string
-	Replace string
-}
-
-func writeScaffold(kind, id, replace string) (files []string, err error) {
-	if f := manifests.Checks["id"](id); f != nil {
-		return nil, errors.New(f.Message)
-	}
-	x := scaffolded{ID: id, Name: title(id), Module: module, Version: "v" + version, Go: goVersion}
-	if replace != "" {
-		if x.Replace, err = filepath.Abs(replace); err != nil {
-			return nil, err
-		}
-		if data, err := os.ReadFile(filepath.Join(x.Replace, "go.mod")); err != nil ||
-			!bytes.HasPrefix(data, []byte("module "+module)) {
-			return nil, fmt.Errorf("--replace %s: not a checkout of %s", replace, module)
-		}
-	}
-	if err := os.Mkdir(id, 0o755); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("%s exists: choose another name, or remove it", id)
-		}
-		return nil, err
-	}
-	dir := "scaffold/" + kind
-	entries, err := scaffold.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		source, err := scaffold.ReadFile(dir + "/" + e.Name())
-		if err != nil {
-			return nil, err
-		}
-		t, err := template.New(e.Name()).Parse(string(source))
-		if err != nil {
-			return nil, err
-		}
-		var out bytes.Buffer
-		if err := t.Execute(&out, x); err != nil {
-			return nil, err
-		}
-		file := filepath.Join(id, strings.TrimSuffix(e.Name(), ".tmpl"))
-		if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil { //nolint:gosec // source code is for everyone
-			return nil, err
-		}
-		files = append(files, file)
-	}
-	return files, nil
-}
-
-// title turns an id into a name for people.
-func title(id string) string {
-	words := strings.Split(id, "_")
-	words[0] = strings.ToUpper(words[0][:1]) + words[0][1:]
-	return strings.Join(words, " ")
 }
