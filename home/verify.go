@@ -5,20 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
-	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/home/launch"
-	"github.com/switchboard-run/switchboard/home/orphans"
-	"github.com/switchboard-run/switchboard/home/output"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -37,77 +28,30 @@ var errVerified = errors.New("verified")
 // it to describe itself and checks the answer against the manifest. It needs neither
 // home nor kernel, and no secrets: it does not initialize the extension.
 func Verify(ctx context.Context, dir string, o Options) (v Verification, err error) {
-	dir, err = filepath.Abs(dir)
+	c, err := OpenCandidate(dir, CandidateSettings{}, o)
+	v.Manifest = c.Manifest
 	if err != nil {
 		return v, err
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return v, fmt.Errorf("%s is not a directory: give the directory that has %s", dir, manifests.FileName)
-	}
-	entries, err := manifests.LoadDir(filepath.Dir(dir))
-	if err != nil {
-		return v, err
-	}
-	for _, e := range entries {
-		if e.ID == filepath.Base(dir) {
-			if v.Manifest = e.Manifest; e.Err != nil {
-				return v, e.Err
-			}
-		}
-	}
-	if v.Manifest == nil {
-		return v, fmt.Errorf("%s cannot be an extension: its name begins with a dot", dir)
-	}
-	entry := manifests.Entry{ID: v.Manifest.ID, File: v.Manifest.File, Manifest: v.Manifest}
-	set := manifests.Resolve([]manifests.Entry{entry}, manifests.Options{
-		KernelVersion: o.Version, Refuse: refuseFor(o, config.Default()),
-	})
-	for _, d := range set.Disabled {
-		if d.Cause != manifests.Missing { // the home may have the required extensions
-			return v, errors.New(d.Reason)
-		}
-	}
-	if v.Manifest.Run.Builtin != "" {
+	defer c.Close()
+	if c.launcher == nil {
 		return v, nil
 	}
-	return v, v.start(ctx, o)
+	return v, v.start(ctx, c)
 }
 
 // stopTimeout bounds the shutdown of a verified extension.
 const stopTimeout = 20 * time.Second
 
 // start runs the executable until it has described itself.
-func (v *Verification) start(ctx context.Context, o Options) error {
-	runDir, err := os.MkdirTemp("", "sbv")
-	if err != nil {
-		return fmt.Errorf("create a directory for its socket: %w", err)
-	}
-	defer os.RemoveAll(runDir)
-	if o.Home, err = config.OpenHomeAt(filepath.Join(runDir, "home")); err != nil { // a temporary one, for its data
-		return fmt.Errorf("create a directory for its data: %w", err)
-	}
+func (v *Verification) start(ctx context.Context, c *Candidate) error {
 	w := &observer{done: make(chan struct{})}
-	launcher, err := launch.New(launch.Options{
-		RunDir: filepath.Join(runDir, "x"), Processes: orphans.Unwatched{}, Log: hclog.NewNullLogger(),
-		Output: func(ids []string) launch.Output {
-			return output.New(ids, func(string) io.Writer { return io.Discard })
-		},
-	})
-	if err != nil {
-		return err
-	}
-	defer launcher.Close()
-	super := supervisor.New(supervisor.Options{Observer: w, Launcher: launcher.Launch})
+	super := supervisor.New(supervisor.Options{Observer: w, Launcher: c.launcher.Launch})
 	super.Begin(0)
-	spec, err := (&files{options: o}).spec(&plan{config: config.Default()}, &member{manifest: v.Manifest}, nil)
-	if err != nil {
-		return err
-	}
-	process := spec.Process
-	process.ID, process.Name, process.Requires = spec.ID, spec.Name, nil
+	process := c.Spec.Process
 	process.Restart = supervisor.Restart{Policy: supervisor.Never, Max: 1}
 	process.Check = func(d *extensionv1.Description) error {
-		err := spec.Check(d)
+		err := c.Spec.Check(d)
 		w.described(d, err)
 		return errors.Join(errVerified, err)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/mcp"
-	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
@@ -121,52 +120,6 @@ func also(readiness string) string {
 		return ""
 	}
 	return " (" + readiness + ")"
-}
-
-func newExtensionsVerify() *cobra.Command {
-	c := &cobra.Command{
-		Use: "verify DIR", Short: "Check an extension before you install it", Args: cobra.ExactArgs(1),
-		Long: "Reads the manifest in a directory, starts the executable, asks it to describe itself, and checks the\n" +
-			"answer against the manifest. It needs no kernel, and changes nothing.",
-	}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		p := printerOf(c)
-		h, err := findHome()
-		if err != nil {
-			return err
-		}
-		o, err := kernelOptions(h)
-		if err != nil {
-			return err
-		}
-		v, err := home.Verify(c.Context(), args[0], o)
-		ok := p.paint(green, "✓")
-		if v.Manifest != nil && v.Manifest.ID != "" {
-			p.line("%s %s %s (%s)", ok, v.Manifest.ID, v.Manifest.Version, v.Manifest.Name)
-		}
-		if err != nil {
-			if v.Crash != "" {
-				err = fmt.Errorf("%w\nits output:\n%s", err, indent(v.Crash, "  "))
-			}
-			between := " "
-			if strings.Contains(err.Error(), "\n") {
-				between = "\n"
-			}
-			return fmt.Errorf("verify %s:%s%w", args[0], between, err)
-		}
-		switch summary := v.Summary(); {
-		case v.Description == nil:
-			p.line("%s needs no process of its own", ok)
-		case summary == "":
-			return fmt.Errorf("verify %s: the extension starts, but provides no channel, tool, model or event handler", args[0])
-		default:
-			p.line("%s starts and describes itself: %s", ok, summary)
-			p.line("%s provides only what its manifest grants", ok)
-		}
-		p.faint("Install it: switchboard extensions install " + here(args[0]))
-		return nil
-	}
-	return c
 }
 
 // here returns a path that is not taken for a name.
