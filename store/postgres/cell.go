@@ -1,0 +1,199 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/switchboard-run/switchboard/store/commitlog"
+)
+
+// ErrNoCell means that there is no cell with this name.
+var ErrNoCell = errors.New("the cluster has no such cell")
+
+// Cell is the log of one cell.
+type Cell struct {
+	// Lease returns the time until which no other node takes over by itself; nil: it is
+	// never known.
+	Lease func() time.Time
+
+	database *Database
+	id       int64
+	name     string
+}
+
+var (
+	_ commitlog.Log   = (*Cell)(nil)
+	_ commitlog.Blobs = (*Cell)(nil)
+)
+
+// Create makes a cell, unless it is there.
+func (d *Database) Create(ctx context.Context, name string) (*Cell, error) {
+	err := d.with(ctx, func(ctx context.Context, c *conn) error {
+		_, err := c.exec(ctx, "INSERT INTO cell (name) VALUES ($1) ON CONFLICT DO NOTHING", name)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create the cell %s: %w", name, err)
+	}
+	return d.Cell(ctx, name)
+}
+
+// Cell opens a cell. ErrNoCell: there is none with this name.
+func (d *Database) Cell(ctx context.Context, name string) (*Cell, error) {
+	l := &Cell{database: d, name: name}
+	err := d.with(ctx, func(ctx context.Context, c *conn) error {
+		got, err := c.exec(ctx, "SELECT id FROM cell WHERE name = $1", name)
+		if err == nil && len(got.rows) == 0 {
+			err = ErrNoCell
+		}
+		if err == nil {
+			l.id = got.rows[0].int(0)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open the cell %s: %w", name, err)
+	}
+	return l, nil
+}
+
+// Name is the cell's name.
+func (l *Cell) Name() string { return l.name }
+
+// columns of a cell are what stateOf reads.
+const columns = "epoch, incarnation, node, head, hash, schema, first, snapshot_head, snapshot_hash, snapshot"
+
+func stateOf(r row) commitlog.State {
+	s := commitlog.State{Epoch: r.int(0), Node: r.text(2), Schema: int(r.int(5)), First: r.int(6)}
+	copy(s.Incarnation[:], r[1])
+	s.Head = r.int(3)
+	copy(s.Hash[:], r[4])
+	if r.int(9) != 0 {
+		s.Snapshot = &commitlog.Position{Head: r.int(7)}
+		copy(s.Snapshot.Hash[:], r[8])
+	}
+	return s
+}
+
+// Acquire implements commitlog.Log.
+func (l *Cell) Acquire(ctx context.Context, node string) (commitlog.Tenure, error) {
+	var incarnation [16]byte
+	_, _ = rand.Read(incarnation[:])
+	for {
+		var state commitlog.State
+		err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
+			got, err := c.exec(ctx, "UPDATE cell SET epoch = epoch + 1, incarnation = $2, node = $3 WHERE id = $1 RETURNING "+
+				columns, l.id, incarnation[:], node)
+			if err == nil && len(got.rows) == 0 {
+				err = ErrNoCell
+			}
+			if err == nil {
+				state = stateOf(got.rows[0])
+			}
+			return err
+		})
+		if err == nil {
+			return newTenure(l, state), nil
+		}
+		if !errors.Is(err, errWarned) || ctx.Err() != nil { // warned: it may be lost, so raise it again
+			return nil, fmt.Errorf("become the writer of the cell %s: %w", l.name, err)
+		}
+	}
+}
+
+// Head implements commitlog.Log.
+func (l *Cell) Head(ctx context.Context) (s commitlog.State, err error) {
+	err = l.database.with(ctx, func(ctx context.Context, c *conn) error {
+		s, err = l.head(ctx, c)
+		return err
+	})
+	return s, err
+}
+
+func (l *Cell) head(ctx context.Context, c *conn) (commitlog.State, error) {
+	got, err := c.exec(ctx, "SELECT "+columns+" FROM cell WHERE id = $1", l.id)
+	if err == nil && len(got.rows) == 0 {
+		err = ErrNoCell
+	}
+	if err != nil {
+		return commitlog.State{}, fmt.Errorf("read the state of the cell %s: %w", l.name, err)
+	}
+	return stateOf(got.rows[0]), nil
+}
+
+// A page of the log has at most readEntries entries, and ends after readBytes of them.
+const (
+	readEntries = 512
+	readBytes   = 8 << 20
+)
+
+const readPage = `SELECT position, entry FROM (
+	SELECT position, entry, sum(length(entry)) OVER (ORDER BY position) - length(entry) AS before
+	FROM (SELECT position, entry FROM log WHERE cell = $1 AND position > $2 ORDER BY position LIMIT $3) AS page
+) AS sized WHERE before < $4 ORDER BY position`
+
+// Read implements commitlog.Log.
+func (l *Cell) Read(ctx context.Context, after int64, each func(commitlog.Entry) error) error {
+	for {
+		var page []row
+		var state commitlog.State
+		err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
+			got, err := c.exec(ctx, readPage, l.id, after, readEntries, readBytes)
+			if page = got.rows; err != nil || len(page) > 0 {
+				return err
+			}
+			state, err = l.head(ctx, c)
+			return err
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("read the log of the cell %s: %w", l.name, err)
+		case len(page) > 0 && page[0].int(0) != after+1, len(page) == 0 && after+1 < state.First,
+			len(page) == 0 && after < state.Head && state.First == 0:
+			return fmt.Errorf("read the log of the cell %s after %d: %w", l.name, after, commitlog.ErrTruncated)
+		case len(page) == 0 && after >= state.Head:
+			return nil
+		}
+		for _, r := range page {
+			e, err := commitlog.Decode(r[1])
+			if err == nil && e.Position != r.int(0) {
+				err = fmt.Errorf("%w: entry %d is stored as %d", commitlog.ErrBroken, e.Position, r.int(0))
+			}
+			if err == nil {
+				err = each(e)
+			}
+			if err != nil {
+				return err
+			}
+			after = e.Position
+		}
+	}
+}
+
+// Truncate implements commitlog.Log.
+func (l *Cell) Truncate(ctx context.Context, t commitlog.Tenure, before int64) error {
+	err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
+		got, err := c.script(ctx, fmt.Sprintf(`BEGIN;
+			UPDATE cell SET first = least(%[2]d, snapshot_head + 1, head + 1) WHERE id = %[1]d AND %[3]s
+				AND snapshot <> 0 AND first < least(%[2]d, snapshot_head + 1, head + 1);
+			DELETE FROM log WHERE cell = %[1]d AND position < (SELECT first FROM cell WHERE id = %[1]d);
+			SELECT 1 FROM cell WHERE id = %[1]d AND %[3]s; COMMIT`, l.id, before, fence(t.State())))
+		if err == nil && len(got[3].rows) == 0 {
+			err = errFenced(t.State())
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("truncate the log of the cell %s: %w", l.name, err)
+	}
+	return nil
+}
+
+// fence is the condition that a tenure goes on.
+func fence(s commitlog.State) string {
+	return fmt.Sprintf(`epoch = %d AND incarnation = '\x%s'`, s.Epoch, hex.EncodeToString(s.Incarnation[:]))
+}

@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+)
+
+// version is that of the tables.
+const version = 1
+
+// tables makes version 1. The one row of a cell is updated by each append: room in its
+// page lets PostgreSQL do that without the index. Entries are not compressed: the time of
+// an append counts.
+const tables = `BEGIN;
+SELECT pg_advisory_xact_lock(1398226516, 0);
+CREATE SCHEMA IF NOT EXISTS switchboard;
+CREATE TABLE IF NOT EXISTS switchboard.version (number integer NOT NULL);
+CREATE TABLE IF NOT EXISTS switchboard.cell (
+  id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name text NOT NULL UNIQUE,
+  epoch bigint NOT NULL DEFAULT 0,
+  incarnation bytea NOT NULL DEFAULT '',
+  node text NOT NULL DEFAULT '',
+  head bigint NOT NULL DEFAULT 0,
+  hash bytea NOT NULL DEFAULT '',
+  schema integer NOT NULL DEFAULT 0,
+  first bigint NOT NULL DEFAULT 0,
+  snapshot bigint NOT NULL DEFAULT 0,
+  snapshot_head bigint NOT NULL DEFAULT 0,
+  snapshot_hash bytea NOT NULL DEFAULT '',
+  touched bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 25);
+CREATE TABLE IF NOT EXISTS switchboard.log (
+  cell integer NOT NULL,
+  position bigint NOT NULL,
+  entry bytea NOT NULL,
+  PRIMARY KEY (cell, position)
+);
+ALTER TABLE switchboard.log ALTER COLUMN entry SET STORAGE EXTERNAL;
+CREATE TABLE IF NOT EXISTS switchboard.snapshot (
+  cell integer NOT NULL,
+  id bigint NOT NULL,
+  part integer NOT NULL,
+  bytes bytea NOT NULL,
+  PRIMARY KEY (cell, id, part)
+);
+CREATE TABLE IF NOT EXISTS switchboard.blob (
+  cell integer NOT NULL,
+  hash text NOT NULL,
+  part integer NOT NULL,
+  bytes bytea NOT NULL,
+  PRIMARY KEY (cell, hash, part)
+);
+CREATE TABLE IF NOT EXISTS switchboard.node (
+  name text PRIMARY KEY,
+  incarnation bytea NOT NULL,
+  beat bigint NOT NULL,
+  version text NOT NULL,
+  state text NOT NULL
+) WITH (fillfactor = 50);
+INSERT INTO switchboard.version SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM switchboard.version);
+COMMIT`
+
+// createTables makes the tables unless they are there, and refuses those of a newer
+// version.
+func createTables(ctx context.Context, c *conn) error {
+	got, err := c.exec(ctx, "SELECT to_regclass('switchboard.version') IS NOT NULL")
+	if err != nil {
+		return err
+	}
+	if got.rows[0].int(0) == 0 {
+		if _, err := c.script(ctx, tables); err != nil {
+			return fmt.Errorf("make the tables (the user needs CREATE on the database): %w", err)
+		}
+	}
+	got, err = c.exec(ctx, "SELECT number FROM switchboard.version")
+	switch {
+	case err != nil:
+		return err
+	case len(got.rows) != 1 || got.rows[0].int(0) != version:
+		return fmt.Errorf("%w: its tables are of another version of Switchboard than %d", ErrUnfit, version)
+	}
+	return nil
+}

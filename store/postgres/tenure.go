@@ -1,0 +1,251 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/store/commitlog"
+)
+
+// tenure is the time in which this process is the writer of a cell.
+type tenure struct {
+	cell  *Cell
+	state commitlog.State
+	ctx   context.Context // ends with the tenure
+	end   context.CancelFunc
+
+	mu  sync.Mutex
+	now *conn // that an append uses; nil: none yet
+}
+
+var _ commitlog.Tenure = (*tenure)(nil)
+
+func newTenure(l *Cell, s commitlog.State) *tenure {
+	t := &tenure{cell: l, state: s}
+	t.ctx, t.end = context.WithCancel(context.Background())
+	return t
+}
+
+func errFenced(s commitlog.State) error {
+	return fmt.Errorf("%w: the epoch %d of this node is over", journal.ErrFenced, s.Epoch)
+}
+
+// State implements commitlog.Tenure.
+func (t *tenure) State() commitlog.State { return t.state }
+
+// LeaseUntil implements commitlog.Tenure.
+func (t *tenure) LeaseUntil() time.Time {
+	if t.cell.Lease == nil || t.ctx.Err() != nil {
+		return time.Time{}
+	}
+	return t.cell.Lease()
+}
+
+// Append implements commitlog.Tenure.
+func (t *tenure) Append(e commitlog.Entry) error {
+	if t.ctx.Err() != nil {
+		return errFenced(t.state)
+	}
+	return commitlog.Append(t.ctx, steps{t}, e)
+}
+
+// Confirm implements commitlog.Tenure. A read would not do: a primary that was replaced
+// answers it.
+func (t *tenure) Confirm(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.ctx, cancel)()
+	for {
+		var got result
+		err := t.cell.database.with(ctx, func(ctx context.Context, c *conn) (err error) {
+			got, err = c.exec(ctx, "UPDATE cell SET touched = touched + 1 WHERE id = $1 AND epoch = $2 AND incarnation = $3",
+				t.cell.id, t.state.Epoch, t.state.Incarnation[:])
+			return err
+		})
+		switch {
+		case t.ctx.Err() != nil, err == nil && got.affected == 0:
+			return errFenced(t.state)
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		pause(ctx, reconnectPause)
+	}
+}
+
+const reconnectPause = 20 * time.Millisecond
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// Release implements commitlog.Tenure. The cell shows that it has no writer, so an append
+// that still runs somewhere is fenced.
+func (t *tenure) Release(ctx context.Context) error {
+	first := t.ctx.Err() == nil
+	t.end()
+	t.mu.Lock()
+	if t.now != nil {
+		t.now.drop()
+		t.now = nil
+	}
+	t.mu.Unlock()
+	if !first {
+		return nil
+	}
+	return t.cell.database.with(ctx, func(ctx context.Context, c *conn) error {
+		_, err := c.exec(ctx, "UPDATE cell SET incarnation = '', node = '' WHERE id = $1 AND epoch = $2 AND incarnation = $3",
+			t.cell.id, t.state.Epoch, t.state.Incarnation[:])
+		return err
+	})
+}
+
+// steps are those of an append.
+type steps struct{ *tenure }
+
+const (
+	appendName = "append"
+	appendSQL  = `WITH f AS (
+		UPDATE switchboard.cell SET head = head + 1, hash = $6, schema = $8, first = greatest(first, 1)
+		WHERE id = $1 AND epoch = $2 AND incarnation = $3 AND head = $4 AND hash = $5 RETURNING head
+	) INSERT INTO switchboard.log SELECT $1, head, $7 FROM f`
+)
+
+// TryAppend implements commitlog.Steps. It has no deadline: PostgreSQL may wait for its
+// standby as long as it likes.
+func (s steps) TryAppend(e commitlog.Entry) error {
+	c, err := s.connection()
+	if err != nil {
+		return fmt.Errorf("%w: %w: %w", commitlog.ErrUntried, journal.ErrStalled, err)
+	}
+	previous := e.Previous[:]
+	if e.Position == 1 {
+		previous = nil // as the cell has it before its first entry
+	}
+	values, _, formats := parameters([]any{
+		s.cell.id, e.Epoch, e.Incarnation[:], e.Position - 1, append([]byte{}, previous...), e.Hash[:], e.Encode(),
+		e.Schema,
+	})
+	watched := s.watch(c)
+	c.warning = nil
+	got, err := c.finish(c.pg.ExecPrepared(s.ctx, appendName, values, formats, nil).Read())
+	watched()
+	switch {
+	case err != nil:
+		s.forget(c)
+		return err
+	case got.affected != 1:
+		return errors.New("nothing was appended: the log does not stand where this node left it")
+	}
+	return nil
+}
+
+// connection returns the one of appends, with their statement.
+func (s steps) connection() (*conn, error) {
+	s.mu.Lock()
+	c := s.now
+	s.mu.Unlock()
+	if c != nil && !c.pg.IsClosed() {
+		return c, nil
+	}
+	c, err := s.cell.database.connect(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	oids := []uint32{oidInt8, oidInt8, oidBytea, oidInt8, oidBytea, oidBytea, oidBytea, oidInt8}
+	if _, err := c.pg.Prepare(s.ctx, appendName, appendSQL, oids); err != nil {
+		c.drop()
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		c.drop()
+		return nil, s.ctx.Err()
+	}
+	s.now = c
+	return c, nil
+}
+
+func (s steps) forget(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.drop()
+	if s.now == c {
+		s.now = nil
+	}
+}
+
+// askEvery is how long an append may take before watch asks what it waits for.
+const askEvery = time.Second
+
+// watch drops the connection of an append when its backend no longer works on it: the
+// answer, or the statement, is lost on the way.
+func (s steps) watch(c *conn) (stop func()) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	var ask func()
+	timer := time.AfterFunc(askEvery, func() { ask() })
+	ask = func() {
+		asking, done := context.WithTimeout(ctx, connectTimeout)
+		defer done()
+		var got result
+		err := s.cell.database.with(asking, func(ctx context.Context, other *conn) (err error) {
+			got, err = other.exec(ctx, "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2 "+
+				"AND state = 'active'", int64(c.pg.PID()), c.started)
+			return err
+		})
+		switch {
+		case ctx.Err() != nil:
+		case err == nil && len(got.rows) == 0:
+			_ = c.pg.Conn().Close()
+		default:
+			timer.Reset(askEvery)
+		}
+	}
+	return func() {
+		cancel()
+		timer.Stop()
+	}
+}
+
+// Settle implements commitlog.Steps. Its write locks the cell's row, so that no append
+// comes between it and the read, and its commit is durable after all that was read. It is
+// sent at once: a node that is stopped meanwhile holds no lock.
+func (s steps) Settle(ctx context.Context, position int64) (state commitlog.State, e *commitlog.Entry, err error) {
+	sql := fmt.Sprintf(`BEGIN; UPDATE cell SET touched = touched + 1 WHERE id = %[1]d;
+		SELECT epoch, encode(incarnation, 'hex'), node, head, encode(hash, 'hex') FROM cell WHERE id = %[1]d;
+		SELECT encode(entry, 'hex') FROM log WHERE cell = %[1]d AND position = %[2]d; COMMIT`, s.cell.id, position)
+	err = s.cell.database.with(ctx, func(ctx context.Context, c *conn) error {
+		got, err := c.script(ctx, sql)
+		if err != nil {
+			return err
+		}
+		if len(got[2].rows) == 0 {
+			return ErrNoCell
+		}
+		r := got[2].rows[0]
+		state.Epoch, state.Node, state.Head = number(r[0]), r.text(2), number(r[3])
+		_, _ = hex.Decode(state.Incarnation[:], r[1])
+		_, _ = hex.Decode(state.Hash[:], r[4])
+		if len(got[3].rows) == 0 {
+			return nil
+		}
+		body, err := hex.DecodeString(got[3].rows[0].text(0))
+		if err != nil {
+			return err
+		}
+		there, err := commitlog.Decode(body)
+		e = &there
+		return err
+	})
+	return state, e, err
+}
