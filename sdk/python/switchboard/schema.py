@@ -6,12 +6,7 @@ import dataclasses
 import enum
 import inspect
 import types
-from typing import Any, Callable, Dict, List, Literal, Mapping, Tuple, Union, get_args, get_origin, get_type_hints
-
-try:
-    from typing import Annotated  # 3.9
-except ImportError:  # pragma: no cover
-    from typing_extensions import Annotated  # type: ignore[assignment]
+from typing import Annotated, Any, Callable, Dict, List, Literal, Mapping, Tuple, Union, get_args, get_origin, get_type_hints
 
 from .types import ToolCall
 
@@ -19,9 +14,13 @@ _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(
 _UNIONS = (Union, getattr(types, "UnionType", Union))
 
 
-def arg(description: str = "", **keywords: Any) -> Dict[str, Any]:
+class arg(Dict[str, Any]):
     """More about an argument: Annotated[int, arg("how many", minimum=1)]. Keywords are those of JSON Schema."""
-    return {**({"description": description} if description else {}), **keywords}
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __init__(self, description: str = "", **keywords: Any) -> None:
+        super().__init__({"description": description} if description else {}, **keywords)
 
 
 def schema_of(hint: Any, where: str) -> Dict[str, Any]:

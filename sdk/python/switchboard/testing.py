@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 from zoneinfo import ZoneInfo
 
 from switchboard.bus.v1 import bus_pb2 as bus
 
-from .errors import Conflict
+from .errors import Conflict, Ended
+from .scope import Scope
 from .types import Readiness, UserMessage, Value
+
+
+class _Over(threading.Event):
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        return True
+
+
+def run_once(function: Callable[[], Any]) -> None:
+    """Calls background work, which ends at its first sleep() instead of pausing."""
+    scope = Scope()
+    scope.over = _Over()
+    with contextlib.suppress(Ended):
+        scope.run(function)
 
 
 class FakeKernel:
