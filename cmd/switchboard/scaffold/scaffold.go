@@ -67,6 +67,9 @@ func Write(dir string, x Extension) (files []string, next string, err error) {
 	if !slices.Contains(Languages, x.Language) {
 		return nil, "", fmt.Errorf("there are no templates in %s: choose one of %s", x.Language, strings.Join(Languages, ", "))
 	}
+	if _, err := fs.Stat(templates, path.Join(x.Language, x.Kind)); err != nil {
+		return nil, "", fmt.Errorf("there are no templates of an extension of the kind %s in %s", x.Kind, x.Language)
+	}
 	root := filepath.Join(dir, x.ID)
 	if err := os.Mkdir(root, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) {

@@ -7,8 +7,8 @@ after a crash; Event.uncertain, Message.uncertain and ToolCall.repeat say so.
 
 __version__ = "0.1.0"
 
-from .effects import (Effect, call, cancel_turn, delete, ensure_session, notify, publish, put, queue_input, when_idle,
-                      withdraw)
+from .effects import (Effect, append, call, cancel_turn, delete, ensure_session, notify, publish, put, queue_input,
+                      when_idle, withdraw)
 from .errors import (Conflict, Denied, Drop, Ended, Full, Gone, Invalid, NotFound, Retry, Stale, SwitchboardError,
                      TooLarge, ToolError, Unavailable, Unknown)
 from .define import Extension
@@ -22,6 +22,6 @@ __all__ = [
     "Action", "Attachment", "Blob", "CallResult", "Conflict", "Denied", "Draft", "Drop", "Effect", "Ended", "Event",
     "Extension", "Full", "Gone", "Invalid", "Kernel", "Message", "NotFound", "Principal", "Quote", "Readiness",
     "Receipt", "Retry", "Stale", "SwitchboardError", "TooLarge", "ToolCall", "ToolError", "ToolResult", "Unavailable",
-    "Unknown", "UserMessage", "Value", "arg", "call", "cancel_turn", "delete", "ended", "ensure_session", "notify",
-    "publish", "put", "queue_input", "sleep", "when_idle", "withdraw",
+    "Unknown", "UserMessage", "Value", "append", "arg", "call", "cancel_turn", "delete", "ended", "ensure_session",
+    "notify", "publish", "put", "queue_input", "sleep", "when_idle", "withdraw",
 ]

@@ -113,6 +113,16 @@ class Kernel:
                        ext.CallResult)
         return ToolResult(r.content, is_error=r.is_error)
 
+    def tools(self) -> List[ext.Tool]:
+        """The tools that the agent of the lane may use."""
+        return list(self._call("Tools/List", pb.ListToolsRequest(lane=current().lane), pb.ListToolsResponse).tools)
+
+    def call_tool(self, call_id: str) -> ToolResult:
+        """Runs an open call of the history, once, and returns its stored result; for the run loop of an agent."""
+        request = pb.CallToolRequest(lane=current().lane, call_id=call_id)
+        r = self._call("Tools/Call", request, ext.CallResult)
+        return ToolResult(r.content, is_error=r.is_error)
+
     def complete(
         self, messages: Iterable[ext.Message], *, model: str = "default", purpose: str = "", **fields: Any
     ) -> Iterator[ext.Delta]:

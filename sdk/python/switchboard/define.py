@@ -134,7 +134,8 @@ class Extension:
         if not description:
             raise ValueError(f"tool {name} needs a docstring: the model chooses by it")
         text = encode(signature.schema if signature else schema)
-        self.tools[name] = Tool(ext.Tool(name=name, description=description, schema=text, **options), function, signature)
+        proto = ext.Tool(name=name, description=description, schema=text, **options)
+        self.tools[name] = Tool(proto, function, signature)
         return cast(F, function)
 
     def describe(self) -> ext.Description:

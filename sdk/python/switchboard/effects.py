@@ -50,6 +50,11 @@ def notify(text: str, *, dedupe: str = "", channel: str = "", reply_to: str = ""
     return publish("system.user.notify", {k: v for k, v in notice.items() if v}, dedupe=dedupe)
 
 
+def append(session: str, seq: int, *rows: bus.Entry) -> Effect:
+    """Adds rows to the history of the session whose lane the handler has; seq is that of its last row."""
+    return Effect(append=bus.Append(session=session, expected_seq=seq, entries=rows))
+
+
 def ensure_session(agent: str, key: str, *, title: str = "", own: bool = True) -> Effect:
     """Creates the session unless it exists. own: this extension gets its agent.output."""
     kind = bus.Outbound.KIND_EXTENSION if own else bus.Outbound.KIND_UNSPECIFIED

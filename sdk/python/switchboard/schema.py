@@ -6,7 +6,8 @@ import dataclasses
 import enum
 import inspect
 import types
-from typing import Annotated, Any, Callable, Dict, List, Literal, Mapping, Tuple, Union, get_args, get_origin, get_type_hints
+from typing import (Annotated, Any, Callable, Dict, List, Literal, Mapping, Tuple, Union, get_args, get_origin,
+                    get_type_hints)
 
 from .types import ToolCall
 

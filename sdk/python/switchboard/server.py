@@ -324,7 +324,9 @@ class Server:
             },
             of + "Events": {"Deliver": self._method(both, lambda r, _: self.current().deliver(r), ext.DeliverFrame)},
             of + "Tools": {"Call": self._method(unary, lambda r, c: self.current().call(r, c), ext.CallRequest)},
-            of + "Models": {"Complete": self._method(down, lambda r, _: self.current().complete(r), ext.CompleteRequest)},
+            of + "Models": {
+                "Complete": self._method(down, lambda r, _: self.current().complete(r), ext.CompleteRequest),
+            },
             of + "Drafts": {"Draft": self._method(up, self.draft, ext.DraftUpdate)},
         }.items()]
 
@@ -371,7 +373,8 @@ def serve(extension: Extension) -> None:
     rpc.start()
     os.write(handshake, f"1|1|unix|{path}|grpc\n".encode())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown, args=(ext.ShutdownRequest(), None)).start())
+    leave = lambda *_: threading.Thread(target=server.shutdown, args=(ext.ShutdownRequest(), None)).start()  # noqa: E731
+    signal.signal(signal.SIGTERM, leave)
     orphan = threading.Timer(ORPHANED, lambda: server.initialized.is_set() or server.done.set())
     orphan.daemon = True
     orphan.start()

@@ -237,7 +237,8 @@ class Readiness(IntEnum):
 def event_of(e: bus.Event, delivery: Optional[bus.Delivery] = None) -> Event:
     d = delivery or bus.Delivery(attempt=1)
     return Event(
-        e.id, e.topic, json.loads(e.payload or b"null"), e.source, e.key, e.seq, e.correlation_id, e.causation_id, e.hop,
+        e.id, e.topic, json.loads(e.payload or b"null"), e.source, e.key, e.seq, e.correlation_id, e.causation_id,
+        e.hop,
         datetime.fromtimestamp(e.created_at_us / 1e6, timezone.utc), d.attempt, d.uncertain,
         d.turn if d.HasField("turn") else None,
     )
