@@ -41,7 +41,7 @@ var (
 	ErrRefused = errors.New("the store cannot be written")
 	// ErrFull means that the disk is full.
 	ErrFull = errors.New("the disk is full")
-	// ErrStalled means that the engine waits for something else, such as its Log, and
+	// ErrStalled means that the engine waits for something else, such as its log, and
 	// goes on when that is back.
 	ErrStalled = errors.New("the store is waiting")
 	// ErrLost means that the store's file is not in its place any more. The engine
@@ -51,16 +51,6 @@ var (
 	// nothing that it does can be kept.
 	ErrFenced = errors.New("another process writes to this store")
 )
-
-// Log receives every group of updates before the engine commits it, in order: a
-// store that is replicated has one. An engine without a Log keeps what it commits
-// by itself.
-type Log interface {
-	// Append makes the changes of a group durable, in the form that the engine can
-	// apply elsewhere. With an error, which wraps one of the classes above, the group
-	// is not committed. It is called by one goroutine.
-	Append(changes []byte) error
-}
 
 // Store is a journal engine. All methods are safe for concurrent use.
 type Store interface {

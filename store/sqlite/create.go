@@ -37,6 +37,11 @@ func prepare(path string, volatile bool) error {
 
 // create creates a new store atomically.
 func create(path string, volatile bool) error {
+	return createWith(path, volatile, func(conn *sqlite.Conn) error { return migrate(conn, path+".new") })
+}
+
+// createWith creates a new file atomically, with what fill puts into it.
+func createWith(path string, volatile bool, fill func(*sqlite.Conn) error) error {
 	fresh := path + ".new"
 	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 		if err := os.Remove(fresh + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +57,7 @@ func create(path string, volatile bool) error {
 	}
 	err = sqlitex.ExecuteTransient(conn, synchronous(volatile), nil)
 	if err == nil {
-		err = migrate(conn, fresh)
+		err = fill(conn)
 	}
 	if err == nil { // Close would do it too, but without saying that the disk is full
 		err = sqlitex.ExecuteTransient(conn, "PRAGMA wal_checkpoint(TRUNCATE)", nil)

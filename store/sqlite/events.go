@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -208,5 +207,5 @@ func (t *tx) CommitReceipt(owner, id string) (receipt []byte, found bool, err er
 
 func (t *tx) PutCommitReceipt(owner, id string, receipt []byte) error {
 	return t.write("INSERT INTO commit_receipt (owner, id, receipt, created_at) VALUES (?, ?, ?, ?)", owner, id, receipt,
-		time.Now().UnixMicro())
+		t.store.now().UnixMicro())
 }

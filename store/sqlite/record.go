@@ -5,20 +5,14 @@ import (
 	"fmt"
 
 	"zombiezen.com/go/sqlite"
-
-	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
-// changes records the changes of a group of updates for the store's Log; nil without
-// one.
+// changes records the changes of a transaction for the commit log; nil: there is no log.
 type changes struct{ session *sqlite.Session }
 
 // record begins to record the changes of the transaction.
-func (s *Store) record() (*changes, error) {
-	if s.replica == nil {
-		return nil, nil
-	}
-	session, err := s.write.CreateSession("main")
+func record(conn *sqlite.Conn) (*changes, error) {
+	session, err := conn.CreateSession("main")
 	if err != nil {
 		return nil, fmt.Errorf("record changes: %w", err)
 	}
@@ -29,19 +23,13 @@ func (s *Store) record() (*changes, error) {
 	return &changes{session}, nil
 }
 
-// ship appends the changes to the log, if there are any.
-func (c *changes) ship(log journal.Log) error {
-	if c == nil {
-		return nil
-	}
+// patchset returns the changes; empty: there are none.
+func (c *changes) patchset() ([]byte, error) {
 	var patchset bytes.Buffer
 	if err := c.session.WritePatchset(&patchset); err != nil {
-		return fmt.Errorf("record changes: %w", err)
+		return nil, fmt.Errorf("record changes: %w", err)
 	}
-	if patchset.Len() == 0 {
-		return nil
-	}
-	return log.Append(patchset.Bytes())
+	return patchset.Bytes(), nil
 }
 
 func (c *changes) end() {

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,23 +14,8 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/store/commitlog/commitlogtest"
 )
-
-// follower is a Log that applies what it gets to another store.
-type follower struct {
-	conn *sqlite.Conn
-	fail error
-}
-
-func (f *follower) Append(changes []byte) error {
-	if f.fail != nil {
-		return f.fail
-	}
-	return f.conn.ApplyChangeset(bytes.NewReader(changes), nil,
-		func(sqlite.ConflictType, *sqlite.ChangesetIterator) sqlite.ConflictAction {
-			return sqlite.ChangesetAbort
-		})
-}
 
 // rows are all rows of all tables that a log has to carry.
 func rows(t *testing.T, conn *sqlite.Conn) (all []string) {
@@ -53,24 +37,6 @@ func rows(t *testing.T, conn *sqlite.Conn) (all []string) {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// logged opens a store with a log that follows it, from the same beginning.
-func logged(t *testing.T) (*Store, *follower) {
-	t.Helper()
-	dir := t.TempDir()
-	first, err := Open(filepath.Join(dir, "store.db"))
-	must(t, err)
-	must(t, first.Backup(context.Background(), filepath.Join(dir, "follower.db")))
-	must(t, first.Close())
-	conn, err := sqlite.OpenConn(filepath.Join(dir, "follower.db"), sqlite.OpenReadWrite)
-	must(t, err)
-	f := &follower{conn: conn}
-	s, err := OpenWith(filepath.Join(dir, "store.db"), Options{Log: f})
-	must(t, err)
-	must(t, sqlitex.ExecuteTransient(conn, fmt.Sprintf("UPDATE epoch SET number = %d", s.Epoch()), nil))
-	t.Cleanup(func() { _ = s.Close(); _ = conn.Close() })
-	return s, f
 }
 
 func change(s *Store, i int) error {
@@ -95,38 +61,40 @@ func change(s *Store, i int) error {
 	})
 }
 
-// What a Log has got is enough to have the whole store elsewhere.
+// What a log has got is enough to have the whole store elsewhere.
 func TestALogGetsEveryChange(t *testing.T) {
 	t.Parallel()
-	s, f := logged(t)
+	n := newNode(t, &commitlogtest.Memory{})
 	for i := range 50 {
-		must(t, change(s, i))
+		must(t, change(n.Store, i))
 	}
-	want, got := rows(t, s.write), rows(t, f.conn)
+	other := follow(t, n.log, "other")
+	want, got := rows(t, n.write), rows(t, other.conn)
 	if !slices.Equal(got, want) || len(got) < 200 {
-		t.Errorf("the log has %d rows, the store %d", len(got), len(want))
+		t.Errorf("the log leads to %d rows, the store has %d", len(got), len(want))
 	}
 }
 
-// What the Log does not take is not committed, and the class of its error is kept.
-func TestWhatALogRefusesIsNotCommitted(t *testing.T) {
+// What was not sent to the log is not committed, and the class of its error is kept.
+func TestWhatIsNotSentIsNotCommitted(t *testing.T) {
 	t.Parallel()
-	s, f := logged(t)
-	must(t, change(s, 1))
-	before := rows(t, s.write)
-	for _, class := range []error{journal.ErrStalled, journal.ErrFenced} {
-		f.fail = class
-		if err := change(s, 2); !errors.Is(err, class) {
-			t.Errorf("got %v, want %v", err, class)
-		}
-		if after := rows(t, s.write); !slices.Equal(after, before) {
-			t.Errorf("%v: the store has changed", class)
-		}
+	fault := commitlogtest.None
+	log := &commitlogtest.Memory{Faulty: func() commitlogtest.Fault { return fault }}
+	n := newNode(t, log)
+	must(t, change(n.Store, 1))
+	before := rows(t, n.write)
+	fault = commitlogtest.Unsent
+	if err := change(n.Store, 2); !errors.Is(err, journal.ErrStalled) {
+		t.Errorf("got %v, want %v", err, journal.ErrStalled)
 	}
-	f.fail = nil
-	must(t, change(s, 3))
-	if want, got := rows(t, s.write), rows(t, f.conn); !slices.Equal(got, want) {
-		t.Errorf("after the failures the log has %d rows, the store %d", len(got), len(want))
+	if after := rows(t, n.write); !slices.Equal(after, before) {
+		t.Error("the store has changed")
+	}
+	fault = commitlogtest.None
+	must(t, change(n.Store, 3))
+	other := follow(t, log, "other")
+	if want, got := rows(t, n.write), rows(t, other.conn); !slices.Equal(got, want) {
+		t.Errorf("after the failures the log leads to %d rows, the store has %d", len(got), len(want))
 	}
 }
 

@@ -51,7 +51,7 @@ type Store struct {
 	write   *sqlite.Conn
 	read    *sqlitex.Pool
 	epoch   int64
-	replica journal.Log // nil: none
+	logged  *logged // nil: without a commit log
 	owner   *owner
 	lost    atomic.Pointer[error] // of the last check of the owner; nil: none
 	checked time.Time             // when that was; the writer's
@@ -92,11 +92,15 @@ func (s *Store) BeforeSync(f func()) { s.syncing.Store(&f) }
 
 // Options configure a store; the zero value is valid.
 type Options struct {
-	// Log gets each group of updates as a SQLite patchset before it is committed.
-	Log journal.Log
 	// Volatile does not sync commits: they are fast, but a power loss can destroy the
 	// store. It is for tests.
 	Volatile bool
+	// DigestEvery is the number of entries of a commit log between two digests of the
+	// state; 0: 65,536. All nodes have the same.
+	DigestEvery int64
+	// Ended is called once when a store over a commit log has lost its ownership, by the
+	// writing goroutine. It must not block.
+	Ended func(error)
 }
 
 // Open opens or creates the store. It migrates an older version, after a backup beside
@@ -138,29 +142,45 @@ func open(path string, o Options) (s *Store, err error) {
 		}
 	}()
 	conn.SetBlockOnBusy()
+	if err := refuseCopy(conn); err != nil {
+		return nil, err
+	}
 	if err := migrate(conn, path); err != nil {
 		return nil, err
 	}
-	for _, pragma := range []string{
-		synchronous(o.Volatile), "PRAGMA foreign_keys=OFF", "PRAGMA temp_store=MEMORY",
-		fmt.Sprintf("PRAGMA journal_size_limit=%d", maxLog),
-	} {
-		if err := sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
-			return nil, err
-		}
+	if err := configure(conn, synchronous(o.Volatile)); err != nil {
+		return nil, err
 	}
 	epoch, err := number(conn, "UPDATE epoch SET number = number + 1 RETURNING number")
 	if err != nil {
 		return nil, err
 	}
+	return serve(path, conn, owner, int64(epoch), nil)
+}
+
+// configure sets the pragmas of the writing connection.
+func configure(conn *sqlite.Conn, synchronous string) error {
+	for _, pragma := range []string{
+		synchronous, "PRAGMA foreign_keys=OFF", "PRAGMA temp_store=MEMORY",
+		fmt.Sprintf("PRAGMA journal_size_limit=%d", maxLog),
+	} {
+		if err := sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve starts a store on a connection that is ready.
+func serve(path string, conn *sqlite.Conn, owner *owner, epoch int64, l *logged) (*Store, error) {
 	pool, err := sqlitex.NewPool(path, sqlitex.PoolOptions{
 		Flags: sqlite.OpenReadOnly, PoolSize: readers,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s = &Store{
-		path: path, write: conn, read: pool, epoch: int64(epoch), replica: o.Log, owner: owner,
+	s := &Store{
+		path: path, write: conn, read: pool, epoch: epoch, logged: l, owner: owner,
 		queue: make(chan journal.Update, queueLength), closed: make(chan struct{}),
 	}
 	if s.seq, err = (&tx{conn: conn}).LastSeq(); err != nil {
@@ -174,7 +194,9 @@ func open(path string, o Options) (s *Store, err error) {
 		return nil, err
 	}
 	s.valuesKeep = kept > 0
-	s.log = openLog(path)
+	if l == nil { // only a commit that is synced gains from it
+		s.log = openLog(path)
+	}
 	s.copying, s.stopCopying = context.WithCancel(context.Background())
 	go s.writeLoop()
 	return s, nil
@@ -214,6 +236,14 @@ func explain(err error) error {
 
 // View implements journal.Store.
 func (s *Store) View(ctx context.Context, read func(journal.Reader) error) error {
+	err := s.snapshot(ctx, read)
+	if err == nil && s.logged != nil { // another node may have become the owner before it was read
+		err = s.logged.confirm(ctx)
+	}
+	return s.noteDamage(err)
+}
+
+func (s *Store) snapshot(ctx context.Context, read func(journal.Reader) error) error {
 	conn, err := s.read.Take(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -222,7 +252,7 @@ func (s *Store) View(ctx context.Context, read func(journal.Reader) error) error
 		return errors.Join(journal.ErrClosed, err)
 	}
 	defer s.read.Put(conn)
-	return s.noteDamage(view(ctx, conn, read))
+	return view(ctx, conn, read)
 }
 
 // view reads a snapshot of a store.

@@ -23,11 +23,36 @@ func MarkUncertain(path string) error {
 	if err != nil {
 		return fmt.Errorf("prepare the copy %s: %w", path, explain(err))
 	}
+	if err = sqlitex.ExecuteTransient(conn, "PRAGMA journal_mode=WAL", nil); err == nil {
+		err = markInTransaction(conn)
+	}
+	if err = errors.Join(err, conn.Close()); err != nil {
+		return fmt.Errorf("prepare the copy %s: %w", path, explain(err))
+	}
+	return nil
+}
+
+func markInTransaction(conn *sqlite.Conn) error {
+	t := &tx{conn: conn}
+	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := sqlitex.ExecScript(conn, dropLogTables) // a backup of a cluster's store is one of its own
+	if err == nil {
+		err = mark(conn)
+	}
+	if err != nil {
+		return errors.Join(err, t.exec("ROLLBACK"))
+	}
+	return t.exec("COMMIT")
+}
+
+// mark does what MarkUncertain promises, in a transaction.
+func mark(conn *sqlite.Conn) error {
 	for _, step := range []struct {
 		query string
 		args  []any
 	}{
-		{"PRAGMA journal_mode=WAL", nil},
 		{`UPDATE delivery SET uncertain = 1 WHERE state < ?
 			AND subscription IN (SELECT id FROM subscription WHERE pattern LIKE ? || '%')`,
 			[]any{int64(journal.Done), contract.TopicChannelSend}},
@@ -38,17 +63,11 @@ func MarkUncertain(path string) error {
 					ON CONFLICT (owner, key) DO UPDATE SET value = excluded.value, version = kv.version + 1`,
 			[]any{contract.KernelSource, journal.KeyRestored}},
 	} {
-		if err = sqlitex.ExecuteTransient(conn, step.query, &sqlitex.ExecOptions{Args: step.args}); err != nil {
-			break
+		if err := sqlitex.ExecuteTransient(conn, step.query, &sqlitex.ExecOptions{Args: step.args}); err != nil {
+			return err
 		}
 	}
-	if err == nil {
-		err = markBlocks(conn)
-	}
-	if err = errors.Join(err, conn.Close()); err != nil {
-		return fmt.Errorf("prepare the copy %s: %w", path, explain(err))
-	}
-	return nil
+	return markBlocks(conn)
 }
 
 // markBlocks moves waiting sends from blocks to rows that mark them uncertain.
@@ -57,22 +76,16 @@ func markBlocks(conn *sqlite.Conn) error {
 		return err
 	}
 	t := &tx{conn: conn, store: &Store{write: conn}}
-	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
 	known, err := t.Subscriptions()
 	for _, s := range known {
 		if err == nil && strings.HasPrefix(s.Pattern, contract.TopicChannelSend) {
 			err = t.markPending(s.ID)
 		}
 	}
-	if err == nil {
-		err = t.flush()
-	}
 	if err != nil {
-		return errors.Join(err, t.exec("ROLLBACK"))
+		return err
 	}
-	return t.exec("COMMIT")
+	return t.flush()
 }
 
 func (t *tx) markPending(subscription int64) error {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/store/commitlog"
 )
 
 // Submit implements journal.Store.
@@ -32,6 +34,7 @@ func (s *Store) Close() error {
 		s.submit.Unlock()
 		s.stopCopying()
 		s.copies.Wait()
+		s.logged.release(s.closed)
 		<-s.closed
 		s.closing = errors.Join(s.read.Close(), s.write.Close())
 		s.owner.close()
@@ -63,6 +66,7 @@ func (s *Store) writeLoop() {
 		group, open = s.drain(group, open)
 		s.commit(group)
 		clear(group)
+		s.compareStates()
 		if len(s.queue) == 0 {
 			s.reserveLog()
 		}
@@ -114,9 +118,10 @@ var errPartialWrite = errors.New("a member of the group failed after writing som
 // fail after writing, so the group is first applied without savepoints, and again with
 // them if one does. If the engine fails, each member is tried alone: a member too large
 // for the disk does not fail the others, and no outcome depends on rolled back writes.
+// After the group was sent to a commit log, no member is tried alone or undone.
 func (s *Store) commit(group []journal.Update) {
-	outcomes, err := make([]error, len(group)), error(nil)
-	if s.lost.Load() != nil || time.Since(s.checked) >= ownerCheckBusy {
+	outcomes, err := make([]error, len(group)), s.logged.over()
+	if err == nil && (s.lost.Load() != nil || time.Since(s.checked) >= ownerCheckBusy) {
 		err = s.checkOwner()
 	}
 	if err == nil {
@@ -125,7 +130,7 @@ func (s *Store) commit(group []journal.Update) {
 	if errors.Is(err, errPartialWrite) {
 		outcomes, err = s.apply(group, true)
 	}
-	if err != nil && len(group) > 1 {
+	if err != nil && len(group) > 1 && s.logged.over() == nil && !errors.As(err, new(logError)) {
 		for i := range group {
 			s.commit(group[i : i+1])
 		}
@@ -171,11 +176,13 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return outcomes, err
 	}
-	changes, err := s.record()
-	if err != nil {
-		return outcomes, err
+	var c *changes
+	if s.logged != nil {
+		if c, err = record(s.write); err != nil {
+			return outcomes, errors.Join(err, t.exec("ROLLBACK"))
+		}
+		defer c.end()
 	}
-	defer changes.end()
 	ran := 0
 	defer func() {
 		if err == nil {
@@ -187,7 +194,7 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 			_ = t.exec("ROLLBACK")
 		}
 		for ; ran > 0; ran-- {
-			if outcomes[ran-1] == nil {
+			if outcomes[ran-1] == nil && s.logged.over() == nil {
 				undo(group[ran-1])
 			}
 		}
@@ -226,6 +233,9 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 			if !t.wrote {
 				err = t.exec("ROLLBACK")
 			}
+			if err == nil && s.logged != nil { // what it has read was the owner's
+				err = s.logged.confirm(context.Background())
+			}
 			return outcomes, err
 		}
 	}
@@ -235,8 +245,8 @@ func (s *Store) apply(group []journal.Update, savepoints bool) (outcomes []error
 	if f := s.syncing.Load(); f != nil {
 		(*f)()
 	}
-	if err := changes.ship(s.replica); err != nil {
-		return outcomes, err
+	if s.logged != nil {
+		return outcomes, s.logged.conclude(t, commitlog.Changes, c)
 	}
 	return outcomes, t.exec("COMMIT")
 }

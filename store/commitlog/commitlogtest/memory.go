@@ -1,0 +1,263 @@
+// Package commitlogtest has a commit log in memory whose faults a test chooses, and the
+// conformance suite that every commitlog.Log passes.
+package commitlogtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/store/commitlog"
+)
+
+// Fault is what happens to one statement that appends.
+type Fault int
+
+// The faults.
+const (
+	None       Fault = iota
+	LostAnswer       // it is done, and its answer does not arrive
+	LostCall         // it never arrives
+	Late             // its sender sees an error, and it runs when Wake is called
+	Unsent           // nothing is sent
+)
+
+// Spoiled leaves out one of the rules that make the log safe. A test that does not fail
+// with it proves nothing.
+type Spoiled struct {
+	NoFence     bool // any incarnation appends
+	NoHead      bool // whatever the newest entry is
+	PlainRead   bool // an unknown outcome is resolved by a read that sees what is late as absent, and sent as new
+	AnswerFirst bool // an append is reported before it is durable
+	CallUntried bool // an unknown outcome is reported as nothing sent
+}
+
+// ErrBroken is the error of a statement with a fault.
+var ErrBroken = errors.New("the connection to the log broke")
+
+// Memory is a Log in memory. The zero value is an empty one.
+type Memory struct {
+	// Lease is how long a tenure is valid without Confirm; 0: for an hour.
+	Lease time.Duration
+	// Faulty, if set, chooses the fault of each statement that appends.
+	Faulty func() Fault
+	// Spoiled is for tests of tests.
+	Spoiled Spoiled
+
+	mu       sync.Mutex
+	state    commitlog.State
+	first    int64
+	entries  [][]byte
+	snapshot []byte
+	blobs    map[string][]byte
+	late     []func()
+	down     bool
+	record   func(kind byte, b []byte)
+}
+
+var (
+	_ commitlog.Log   = (*Memory)(nil)
+	_ commitlog.Blobs = (*Memory)(nil)
+)
+
+// SetDown makes every statement fail until it is called again.
+func (m *Memory) SetDown(down bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = down
+}
+
+// Wake runs the statements that are late, oldest first.
+func (m *Memory) Wake() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.late {
+		f()
+	}
+	m.late = nil
+}
+
+// Lose drops the newest entries, as the promotion of a standby that was behind does. The
+// epoch and the incarnation are those of the newest entry that is left.
+func (m *Memory) Lose(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entries = m.entries[:max(len(m.entries)-n, 0)]
+	m.late = nil
+	kept := m.state.Snapshot
+	m.state = commitlog.State{Snapshot: kept}
+	if len(m.entries) > 0 {
+		e, _ := commitlog.Decode(m.entries[len(m.entries)-1])
+		m.state.Position, m.state.Schema = e.At(), e.Schema
+		m.state.Epoch, m.state.Incarnation = e.Epoch, e.Incarnation
+	}
+}
+
+// Acquire implements commitlog.Log.
+func (m *Memory) Acquire(ctx context.Context, node string) (commitlog.Tenure, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down {
+		return nil, fmt.Errorf("%w: %w", journal.ErrStalled, ErrBroken)
+	}
+	m.state.Epoch++
+	m.state.Node = node
+	if _, err := rand.Read(m.state.Incarnation[:]); err != nil {
+		return nil, err
+	}
+	m.note(recordAcquire, append(m.state.Incarnation[:], node...))
+	t := &tenure{m: m, state: m.state}
+	t.state.First = m.firstLocked()
+	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	t.renewLocked()
+	return t, nil
+}
+
+func (m *Memory) note(kind byte, b []byte) {
+	if m.record != nil {
+		m.record(kind, b)
+	}
+}
+
+func (m *Memory) firstLocked() int64 {
+	if len(m.entries) == 0 {
+		return 0
+	}
+	return max(m.first, 1)
+}
+
+// Head implements commitlog.Log.
+func (m *Memory) Head(context.Context) (commitlog.State, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down {
+		return commitlog.State{}, fmt.Errorf("%w: %w", journal.ErrStalled, ErrBroken)
+	}
+	s := m.state
+	s.First = m.firstLocked()
+	return s, nil
+}
+
+// Read implements commitlog.Log.
+func (m *Memory) Read(ctx context.Context, after int64, each func(commitlog.Entry) error) error {
+	for {
+		m.mu.Lock()
+		i := after + 1 - max(m.first, 1)
+		var b []byte
+		switch down, count := m.down, int64(len(m.entries)); {
+		case down:
+			m.mu.Unlock()
+			return fmt.Errorf("%w: %w", journal.ErrStalled, ErrBroken)
+		case i < 0:
+			m.mu.Unlock()
+			return fmt.Errorf("read after entry %d: %w", after, commitlog.ErrTruncated)
+		case i < count:
+			b = m.entries[i]
+		}
+		m.mu.Unlock()
+		if b == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e, err := commitlog.Decode(b)
+		if err != nil {
+			return err
+		}
+		if err := each(e); err != nil {
+			return err
+		}
+		after++
+	}
+}
+
+// fencedLocked returns an error if another tenure has begun.
+func (m *Memory) fencedLocked(s commitlog.State) error {
+	if m.Spoiled.NoFence || m.state.Epoch == s.Epoch && m.state.Incarnation == s.Incarnation {
+		return nil
+	}
+	return fmt.Errorf("%w: node %q has epoch %d, this one had %d", journal.ErrFenced, m.state.Node, m.state.Epoch, s.Epoch)
+}
+
+// PutSnapshot implements commitlog.Log.
+func (m *Memory) PutSnapshot(_ context.Context, t commitlog.Tenure, at commitlog.Position, r io.Reader) error {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.fencedLocked(t.State()); err != nil {
+		return err
+	}
+	m.snapshot, m.state.Snapshot = b, &at
+	return nil
+}
+
+// Snapshot implements commitlog.Log.
+func (m *Memory) Snapshot(context.Context) (commitlog.Position, io.ReadCloser, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state.Snapshot == nil {
+		return commitlog.Position{}, nil, fmt.Errorf("read the snapshot: %w", commitlog.ErrNone)
+	}
+	return *m.state.Snapshot, io.NopCloser(bytes.NewReader(m.snapshot)), nil
+}
+
+// Truncate implements commitlog.Log.
+func (m *Memory) Truncate(_ context.Context, t commitlog.Tenure, before int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.fencedLocked(t.State()); err != nil {
+		return err
+	}
+	if m.state.Snapshot == nil {
+		return nil
+	}
+	before = min(before, m.state.Snapshot.Head)
+	if n := before - max(m.first, 1); n > 0 {
+		m.entries, m.first = m.entries[n:], before
+	}
+	return nil
+}
+
+// PutBlob implements commitlog.Blobs.
+func (m *Memory) PutBlob(_ context.Context, hash string, r io.Reader) error {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if got := sum(b); got != hash {
+		return fmt.Errorf("store the file %s: its hash is %s", hash, got)
+	}
+	if m.blobs == nil {
+		m.blobs = map[string][]byte{}
+	}
+	m.blobs[hash] = b
+	return nil
+}
+
+// Blob implements commitlog.Blobs.
+func (m *Memory) Blob(_ context.Context, hash string) (io.ReadCloser, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, found := m.blobs[hash]
+	if !found {
+		return nil, fmt.Errorf("read the file %s: %w", hash, commitlog.ErrNone)
+	}
+	return io.NopCloser(bytes.NewReader(b)), nil
+}
+
+// DeleteBlob implements commitlog.Blobs.
+func (m *Memory) DeleteBlob(_ context.Context, hash string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.blobs, hash)
+	return nil
+}
