@@ -127,13 +127,11 @@ func (s *Store) digestLater(at int64) {
 		return
 	}
 	conn.SetInterrupt(s.copying.Done())
-	s.copies.Add(1)
-	go func() {
-		defer s.copies.Done()
+	s.copies.Go(func() {
 		defer conn.Close()
 		if digest, err := stateDigest(conn); err == nil {
 			body := digestBody(at, digest)
 			s.logged.digest.Store(&body)
 		}
-	}()
+	})
 }

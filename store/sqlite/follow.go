@@ -73,7 +73,7 @@ func Follow(path string, log commitlog.Log, o Options) (*Follower, error) {
 
 func (f *Follower) open() (err error) {
 	if _, err := os.Stat(f.path); errors.Is(err, fs.ErrNotExist) {
-		if err := createWith(f.path, false, func(conn *sqlite.Conn) error { return begin(conn) }); err != nil {
+		if err := createWith(f.path, false, begin); err != nil {
 			return err
 		}
 	}

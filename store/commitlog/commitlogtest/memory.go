@@ -25,6 +25,7 @@ const (
 	LostAnswer       // it is done, and its answer does not arrive
 	LostCall         // it never arrives
 	Late             // its sender sees an error, and it runs when Wake is called
+	Unsafe           // it is done, the wait for the standby is cancelled: Promote loses it
 	Unsent           // nothing is sent
 )
 
@@ -33,7 +34,7 @@ const (
 type Spoiled struct {
 	NoFence     bool // any incarnation appends
 	NoHead      bool // whatever the newest entry is
-	PlainRead   bool // an unknown outcome is resolved by a read that sees what is late as absent, and sent as new
+	PlainRead   bool // an unknown outcome is resolved by a read that does not wait for the standby
 	AnswerFirst bool // an append is reported before it is durable
 	CallUntried bool // an unknown outcome is reported as nothing sent
 }
@@ -56,6 +57,7 @@ type Memory struct {
 	entries  [][]byte
 	snapshot []byte
 	blobs    map[string][]byte
+	unsafe   int // of the newest entries, that the standby does not have
 	late     []func()
 	down     bool
 	record   func(kind byte, b []byte)
@@ -83,13 +85,37 @@ func (m *Memory) Wake() {
 	m.late = nil
 }
 
+// Promote promotes the synchronous standby: what waited for it is gone.
+func (m *Memory) Promote() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state = m.safeLocked()
+	m.entries = m.entries[:len(m.entries)-m.unsafe]
+	m.unsafe, m.late = 0, nil
+}
+
+// safeLocked is the state that the standby has too.
+func (m *Memory) safeLocked() commitlog.State {
+	s := m.state
+	s.First = m.firstLocked()
+	if m.unsafe == 0 {
+		return s
+	}
+	s.Position, s.Schema = commitlog.Position{}, 0
+	if n := len(m.entries) - m.unsafe; n > 0 {
+		e, _ := commitlog.Decode(m.entries[n-1])
+		s.Position, s.Schema = e.At(), e.Schema
+	}
+	return s
+}
+
 // Lose drops the newest entries, as the promotion of a standby that was behind does. The
 // epoch and the incarnation are those of the newest entry that is left.
 func (m *Memory) Lose(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.entries = m.entries[:max(len(m.entries)-n, 0)]
-	m.late = nil
+	m.late, m.unsafe = nil, 0
 	kept := m.state.Snapshot
 	m.state = commitlog.State{Snapshot: kept}
 	if len(m.entries) > 0 {
@@ -107,6 +133,7 @@ func (m *Memory) Acquire(ctx context.Context, node string) (commitlog.Tenure, er
 		return nil, fmt.Errorf("%w: %w", journal.ErrStalled, ErrBroken)
 	}
 	m.state.Epoch++
+	m.unsafe = 0 // its write waits for the standby
 	m.state.Node = node
 	if _, err := rand.Read(m.state.Incarnation[:]); err != nil {
 		return nil, err
@@ -139,9 +166,7 @@ func (m *Memory) Head(context.Context) (commitlog.State, error) {
 	if m.down {
 		return commitlog.State{}, fmt.Errorf("%w: %w", journal.ErrStalled, ErrBroken)
 	}
-	s := m.state
-	s.First = m.firstLocked()
-	return s, nil
+	return m.safeLocked(), nil
 }
 
 // Read implements commitlog.Log.
@@ -150,7 +175,7 @@ func (m *Memory) Read(ctx context.Context, after int64, each func(commitlog.Entr
 		m.mu.Lock()
 		i := after + 1 - max(m.first, 1)
 		var b []byte
-		switch down, count := m.down, int64(len(m.entries)); {
+		switch down, count := m.down, int64(len(m.entries)-m.unsafe); {
 		case down:
 			m.mu.Unlock()
 			return fmt.Errorf("%w: %w", journal.ErrStalled, ErrBroken)

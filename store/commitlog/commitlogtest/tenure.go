@@ -61,17 +61,12 @@ func (t *tenure) Append(e commitlog.Entry) error {
 		return err
 	}
 	spoiled := t.m.Spoiled
-	if spoiled.AnswerFirst || spoiled.CallUntried || spoiled.PlainRead {
+	if spoiled.AnswerFirst || spoiled.CallUntried {
 		err := t.TryAppend(e)
-		switch {
-		case err == nil, spoiled.AnswerFirst:
+		if err == nil || spoiled.AnswerFirst {
 			return nil
-		case spoiled.CallUntried:
-			return fmt.Errorf("%w: %w", journal.ErrStalled, err)
-		case errors.Is(err, journal.ErrFenced):
-			return err
 		}
-		return fmt.Errorf("%w: it was not there: %w", journal.ErrStalled, err)
+		return fmt.Errorf("%w: %w", journal.ErrStalled, err)
 	}
 	err := commitlog.Append(t.ctx, t, e)
 	if errors.Is(err, commitlog.ErrUntried) {
@@ -97,6 +92,10 @@ func (t *tenure) TryAppend(e commitlog.Entry) error {
 		return t.insertLocked(e)
 	case LostAnswer:
 		_ = t.insertLocked(e)
+	case Unsafe:
+		if t.insertLocked(e) == nil {
+			m.unsafe = 1
+		}
 	case Late:
 		m.late = append(m.late, func() { _ = t.insertLocked(e) })
 	case LostCall:
@@ -115,19 +114,23 @@ func (t *tenure) insertLocked(e commitlog.Entry) error {
 		return errors.New("nothing was appended")
 	}
 	b := e.Encode()
+	m.unsafe = 0 // the standby gets everything in order
 	m.entries = append(m.entries, b)
 	m.state.Position, m.state.Schema = e.At(), e.Schema
 	m.note(recordEntry, b)
 	return nil
 }
 
-// Settle implements commitlog.Steps. With the lock held, nothing waits.
+// Settle implements commitlog.Steps.
 func (t *tenure) Settle(_ context.Context, position int64) (commitlog.State, *commitlog.Entry, error) {
 	m := t.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.down {
 		return commitlog.State{}, nil, ErrBroken
+	}
+	if !m.Spoiled.PlainRead {
+		m.unsafe = 0
 	}
 	s := m.state
 	s.First = m.firstLocked()
