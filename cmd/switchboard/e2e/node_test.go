@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// needNode skips unless $SWITCHBOARD_NODE is a directory whose node_modules has the SDK for
+// Node and what it needs; .ci/run makes it.
+func needNode(t *testing.T) (node, modules string) {
+	t.Helper()
+	dir := os.Getenv("SWITCHBOARD_NODE")
+	if dir == "" {
+		t.Skip("SWITCHBOARD_NODE is not set to a directory in which the SDK for Node is installed")
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("Node is not installed")
+	}
+	return node, filepath.Join(dir, "node_modules")
+}
+
+// nodeExtension drops an extension in that consists of files, with its packages.
+func (w *world) nodeExtension(id, manifest string, files map[string]string, fifos ...string) {
+	w.t.Helper()
+	_, modules := needNode(w.t)
+	staging := w.file("staging", id)
+	for name, text := range files {
+		path := filepath.Join(staging, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if out, err := exec.CommandContext(w.t.Context(), "cp", "-R", modules, staging).CombinedOutput(); err != nil {
+		w.t.Fatalf("copy the packages: %v: %s", err, out)
+	}
+	w.dropIn(id, "", manifest, fifos...)
+}
+
+const nodeFileChannel = `api: 1
+id: file_channel
+name: File
+version: 1.0.0
+description: Appends messages to box/out and takes the lines of the fifo box/in as a person's.
+run: {command: node, args: [main.mjs, box], start_timeout: 60s}
+provides: {channel: {formats: [text]}}
+permissions: {publish: [user.message], files: [{path: box, write: true}]}
+restart: {backoff: 100ms, max: 100}
+`
+
+// The channel in the README of the SDK works as it stands there, and is short.
+func TestTheChannelInTheReadmeOfNode(t *testing.T) {
+	t.Parallel()
+	needNode(t)
+	readme, err := os.ReadFile("../../../sdk/node/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(readme), "```js\n")
+	code, _, _ = strings.Cut(code, "```")
+	if n := strings.Count(code, "\n"); n > 25 {
+		t.Errorf("the channel has %d lines", n)
+	}
+	w := newWorld(t)
+	w.config("channels: {file_channel: {allow_from: [me]}}\nagents: {default: echo}")
+	w.nodeExtension("file_channel", nodeFileChannel, map[string]string{"main.mjs": code}, "box/in")
+	w.start()
+	w.state(w.control(), "file_channel", "active")
+	for i := range 20 {
+		w.request("file_channel", "box/in", fmt.Sprintf("hello %d", i))
+	}
+	w.eventually("all answers", func() bool {
+		return strings.Count(w.text("extensions", "file_channel", "box", "out"), "hello") == 20
+	})
+	first := w.extensionProcess("main.mjs")
+	w.crash()
+	w.gone([]process{first})
+	w.start()
+	w.request("file_channel", "box/in", "once more")
+	w.eventually("an answer after the crash", func() bool {
+		return strings.Contains(w.text("extensions", "file_channel", "box", "out"), "once more")
+	})
+}

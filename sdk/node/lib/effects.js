@@ -1,0 +1,115 @@
+// What handlers return and throw, and the payloads of a channel.
+import { KernelError } from "./wire.js";
+
+const encode = (value, what) => {
+  const text = value === undefined ? undefined : JSON.stringify(value);
+  if (text === undefined) throw new KernelError("invalid", `${what}: not a JSON value`);
+  return Buffer.from(text);
+};
+
+/** Effects in the form of the contract: of one, several or none. */
+export const effectsOf = (given) => (Array.isArray(given) ? given : given ? [given] : []);
+
+export const publish = (topic, payload, { key = "", dedupe = "", blobs = [] } = {}) =>
+  ({ publish: { topic, key, dedupeKey: dedupe, blobs, payload: encode(payload, `payload of ${topic}`) } });
+
+export const put = (key, value, { version = undefined, blobs = [] } = {}) => ({
+  put: { key, version, blobs, value: value instanceof Uint8Array ? value : encode(value, `value of key ${key}`) },
+});
+
+export const remove = (key, { version = undefined } = {}) => ({ delete: { key, version } });
+
+export const withdraw = (dedupe) => ({ withdraw: { dedupeKey: dedupe } });
+
+export const whenIdle = (session) => ({ sessionIdle: { session } });
+
+export const call = (id, tool, args = {}, { replyTo = "" } = {}) =>
+  ({ call: { id, tool, replyTo, arguments: encode(args, `arguments of ${tool}`) } });
+
+export const raw = (effect) => effect;
+
+export class Retry extends Error {
+  constructor(afterMs, reason = "retry") {
+    super(String(reason?.message ?? reason));
+    this.name = "Retry";
+    this.afterMs = afterMs;
+  }
+}
+
+export class Drop extends Error {
+  constructor(reason, effects) {
+    super(reason);
+    this.name = "Drop";
+    this.effects = effects;
+  }
+}
+
+export class Unknown extends Error {
+  constructor(reason) {
+    super(String(reason?.message ?? reason), { cause: reason });
+    this.name = "Unknown";
+  }
+}
+
+export class ToolResult {
+  constructor(value, { effects = [], blobs = [], isError = false, nothing = false } = {}) {
+    Object.assign(this, { content: contentOf(value), effects, blobs, isError, nothing });
+  }
+}
+
+export const result = (value, options) => new ToolResult(value, options);
+
+const contentOf = (value) => (typeof value === "string" ? value : JSON.stringify(value ?? {}));
+
+export const tool = (definition) => definition;
+
+/** A payload of the contract: its names have underscores. */
+export function snake(value) {
+  if (Array.isArray(value)) return value.map(snake);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([name, v]) =>
+    [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), snake(v)]));
+}
+
+export const blobsOf = (attachments = []) => [...new Set(attachments.map((a) => a.blob).filter(Boolean))];
+
+export function eventOf(e) {
+  const event = { ...e, createdAt: new Date(e.createdAtUs / 1000) };
+  try {
+    event.payload = JSON.parse(e.payload.toString());
+  } catch (error) {
+    throw new Drop(`decode payload of ${e.topic}: ${error.message}`);
+  }
+  return event;
+}
+
+export function messageOf(delivery) {
+  const p = delivery.payload;
+  return {
+    id: delivery.id, text: p.text, unmarked: p.unmarked || p.text, conversation: p.conversation ?? "",
+    thread: p.thread ?? "", owner: p.owner ?? "", language: p.language ?? "", replyTo: p.reply_to ?? "",
+    draftId: p.draft_id ?? "", part: p.part ?? 0, parts: p.parts ?? 0, session: p.session ?? "",
+    repeat: delivery.uncertain, notice: p.kind !== "reply", createdAt: delivery.createdAt,
+    attachments: p.attachments ?? [], actions: p.actions ?? [],
+  };
+}
+
+export function splitFiles(message) {
+  const files = message.attachments.filter((a) => a.blob);
+  const rest = message.attachments.filter((a) => !a.blob)
+    .map((a) => a.name || `[${a.kind}]`);
+  const added = (text) => [text, ...rest].join("\n").trim();
+  return [files, { ...message, attachments: [], text: added(message.text), unmarked: added(message.unmarked) }];
+}
+
+export function sees(principal, setBy) {
+  const accounts = principal?.accounts ?? [];
+  const p = principal ?? {};
+  if (!p.person && !p.group && !p.confined && !p.own && !p.extension && !accounts.length) return true; // the owner
+  if (p.group && p.group === setBy.group) return true;
+  if (p.confined && p.group) return false;
+  if (p.confined || setBy.own) {
+    return Boolean(setBy.person && p.own && p.person === setBy.person) || accounts.includes(setBy.person);
+  }
+  return true;
+}
