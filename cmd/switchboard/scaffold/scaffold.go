@@ -21,21 +21,22 @@ import (
 	"text/template"
 
 	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/sdk/node"
 	"github.com/switchboard-run/switchboard/sdk/python"
 )
 
-//go:embed all:go all:python
+//go:embed all:go all:node all:python
 var templates embed.FS
 
 // Module is the module of the SDK.
 const Module = "github.com/switchboard-run/switchboard"
 
 // Languages are those that there are templates for.
-var Languages = []string{"go", "python"}
+var Languages = []string{"go", "node", "python"}
 
 // packages are the SDKs that are copied into the directory vendor of the new extension,
 // so that it works before a release of them; by language.
-var packages = map[string]fs.FS{"python": python.SDK}
+var packages = map[string]fs.FS{"node": node.Files, "python": python.SDK}
 
 // Extension describes the extension to write. Templates see its fields.
 type Extension struct {
