@@ -88,3 +88,29 @@ func TestTheChannelInTheReadmeOfNode(t *testing.T) {
 		return strings.Contains(w.text("extensions", "file_channel", "box", "out"), "once more")
 	})
 }
+
+// What "extensions new --lang node" makes passes its own test, the check of its types and
+// the rules of the protocol, as it is.
+func TestNewExtensionsInNode(t *testing.T) {
+	t.Parallel()
+	_, modules := needNode(t)
+	for _, kind := range []string{"channel", "tool", "agent"} {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			run := func(in, program string, args ...string) {
+				t.Helper()
+				cmd := exec.CommandContext(t.Context(), program, args...)
+				cmd.Dir, cmd.Env = in, append(os.Environ(), "SWITCHBOARD_HOME="+filepath.Join(dir, "home"))
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%s %v: %v\n%s", program, args, err, out)
+				}
+			}
+			run(dir, binary("switchboard"), "extensions", "new", "my_"+kind, "--lang", "node", "--"+kind)
+			made := filepath.Join(dir, "my_"+kind)
+			run(made, "cp", "-R", modules, ".")
+			run(made, "node", "--test")
+			run(made, "npm", "run", "types")
+			run(made, binary("switchboard"), "extensions", "verify", ".")
+		})
+	}
+}
