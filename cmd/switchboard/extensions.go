@@ -24,7 +24,8 @@ const (
 func newExtensionsCommand() *cobra.Command {
 	return group("extensions", "Extensions and their state",
 		newExtensionsList(), newExtensionsShow(), newExtensionsInstall(), newExtensionsUpdate(), newExtensionsRemove(),
-		newExtensionsEnable(), newExtensionsDisable(), newExtensionsRestart(), newExtensionsVerify(), newExtensionsNew(),
+		newExtensionsEnable(), newExtensionsDisable(), newExtensionsRestart(), newExtensionsVerify(),
+		newExtensionsNew(), newExtensionsDev(),
 		newExtensionsServers(), newExtensionsAllow(), newExtensionsRefuse())
 }
 

@@ -23,7 +23,8 @@ func newExtensionsNew() *cobra.Command {
 	language := c.Flags().String("lang", "go", "language: "+strings.Join(scaffold.Languages, ", "))
 	kinds := map[string]*bool{}
 	for kind, what := range map[string]string{
-		"channel": "a channel to talk to people (the default)", "tool": "a tool for agents", "agent": "an agent with tools of its own",
+		"channel": "a channel to talk to people (the default)", "tool": "a tool for agents",
+		"agent": "an agent with tools of its own",
 	} {
 		kinds[kind] = c.Flags().Bool(kind, false, what)
 	}

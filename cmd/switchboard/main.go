@@ -18,9 +18,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/cmd/switchboard/dev"
 	_ "github.com/switchboard-run/switchboard/cmd/switchboard/slack" // before anything else is prepared
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/web/page"
+	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/document"
 )
 
@@ -29,6 +31,9 @@ func main() {
 		switch startedByKernel := os.Getenv(contract.Handshake.MagicCookieKey) != ""; {
 		case os.Args[1] == extensionCommand && startedByKernel:
 			serveBuiltins(os.Args[2:])
+			return
+		case os.Args[1] == dev.BenchCommand && startedByKernel:
+			sdk.Serve(dev.Bench())
 			return
 		case os.Args[1] == documentCommand:
 			os.Exit(document.Serve(os.Stdin, os.Stdout, os.Stderr))

@@ -66,7 +66,8 @@ func Write(dir string, x Extension) (files []string, next string, err error) {
 		return nil, "", errors.New(f.Message)
 	}
 	if !slices.Contains(Languages, x.Language) {
-		return nil, "", fmt.Errorf("there are no templates in %s: choose one of %s", x.Language, strings.Join(Languages, ", "))
+		return nil, "", fmt.Errorf("there are no templates in %s: choose one of %s",
+			x.Language, strings.Join(Languages, ", "))
 	}
 	if _, err := fs.Stat(templates, path.Join(x.Language, x.Kind)); err != nil {
 		return nil, "", fmt.Errorf("there are no templates of an extension of the kind %s in %s", x.Kind, x.Language)
