@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -47,3 +48,5 @@ func follow(t *testing.T, log commitlog.Log, name string) *Follower {
 	must(t, err)
 	return f
 }
+
+func mkdir(path string) error { return os.MkdirAll(filepath.Dir(path), 0o700) }

@@ -26,6 +26,7 @@ const (
 	LostCall         // it never arrives
 	Late             // its sender sees an error, and it runs when Wake is called
 	Unsafe           // it is done, the wait for the standby is cancelled: Promote loses it
+	Slow             // it arrives 10 ms later, for tests in a bubble of testing/synctest
 	Unsent           // nothing is sent
 )
 

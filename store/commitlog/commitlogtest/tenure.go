@@ -81,6 +81,9 @@ func (t *tenure) TryAppend(e commitlog.Entry) error {
 	if t.m.Faulty != nil {
 		fault = t.m.Faulty()
 	}
+	if fault == Slow {
+		time.Sleep(10 * time.Millisecond)
+	}
 	m := t.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +91,7 @@ func (t *tenure) TryAppend(e commitlog.Entry) error {
 		fault = LostCall
 	}
 	switch fault {
-	case None:
+	case None, Slow:
 		return t.insertLocked(e)
 	case LostAnswer:
 		_ = t.insertLocked(e)
