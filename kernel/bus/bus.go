@@ -114,6 +114,9 @@ type Bus struct {
 // New starts a bus on a store. Deliveries that were pending there wait for
 // their extensions to attach.
 func New(ctx context.Context, o Options) (*Bus, error) {
+	if s, ok := o.Store.(interface{ Wall() func() time.Time }); ok && o.wall == nil {
+		o.wall = s.Wall() // a store that several nodes share has a clock of its own
+	}
 	b := &Bus{
 		store: o.Store, effects: newRegistry(o.Effects), hooks: o.Hooks, log: o.Log, stuck: o.Stuck, fenced: o.Fenced,
 		retain: [2]time.Duration{o.Events, o.Dead}, pruning: pruning{batch: pruneMost},

@@ -14,6 +14,7 @@ import (
 	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/store/commitlog/commitlogtest"
 	"github.com/switchboard-run/switchboard/store/storetest"
 )
 
@@ -47,13 +48,34 @@ var machineTopics = map[string]string{"x": "a.b", "tg": "channel.send.tg"}
 // one handler, done or dead; lanes are in order; nothing is lost, handed out
 // after its end, or counted wrongly, whatever happens in between.
 func TestModel(t *testing.T) {
-	t.Parallel()
 	storetest.Checks(t, 20)
+	t.Parallel()
+	checkModel(t, func(int) *commitlogtest.Memory { return nil })
+}
+
+// TestModelOverALog does the same with two buses on one log: each crash is a takeover,
+// while the old owner runs, and answers of the log are lost.
+func TestModelOverALog(t *testing.T) {
+	storetest.Checks(t, 20)
+	t.Parallel()
+	checkModel(t, func(run int) *commitlogtest.Memory {
+		n := run
+		return &commitlogtest.Memory{Lease: 2 * time.Second, Faulty: func() commitlogtest.Fault {
+			n++
+			return []commitlogtest.Fault{5: commitlogtest.LostAnswer, 9: commitlogtest.LostCall, 12: commitlogtest.Late, 16: 0}[n%17]
+		}}
+	})
+}
+
+func checkModel(t *testing.T, log func(run int) *commitlogtest.Memory) {
+	t.Helper()
+	runs := 0
 	seed.Check(t, func(rt *rapid.T) {
+		runs++
 		var failure any // rapid wants it outside of the bubble
 		synctest.Test(t, func(t *testing.T) {
 			defer func() { failure = recover() }()
-			runModel(t, rt)
+			runModel(t, rt, log(runs))
 		})
 		switch fmt.Sprintf("%T", failure) {
 		case "<nil>":
@@ -65,14 +87,15 @@ func TestModel(t *testing.T) {
 	})
 }
 
-func runModel(t *testing.T, rt *rapid.T) {
+func runModel(t *testing.T, rt *rapid.T, log *commitlogtest.Memory) {
+	t.Helper()
 	m := &machine{
 		T:     rt,
 		exts:  map[string]*extension{},
 		ds:    map[string]map[int64]*modelDelivery{},
 		lanes: map[string]map[string][]int64{},
 	}
-	m.w = newWorld(t)
+	m.w = newWorldOver(t, log)
 	defer func() { m.w.stop() }()
 	m.w.keep = [2]time.Duration{1 << 60, 1 << 60}
 	m.w.tune = func(o bus.Options) bus.Options { return o.WithWindows(3, 4, 3) }

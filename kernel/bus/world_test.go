@@ -24,6 +24,7 @@ import (
 	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/kernel/bus"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/store/commitlog/commitlogtest"
 	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
@@ -45,6 +46,8 @@ type world struct {
 	tune   func(bus.Options) bus.Options
 	runs   int64 // generations of extensions begin above it
 	subs   map[string][]bus.Subscription
+	log    *commitlogtest.Memory // set: two nodes take the store from each other
+	node   int
 }
 
 func inWorld(t *testing.T, test func(w *world)) {
@@ -59,7 +62,13 @@ func inWorld(t *testing.T, test func(w *world)) {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	return newWorldOver(t, nil)
+}
+
+func newWorldOver(t testing.TB, log *commitlogtest.Memory) *world {
+	t.Helper()
 	w := &world{
+		log:    log,
 		TB:     t,
 		random: seed.Rand(t),
 		dir:    t.TempDir(),
@@ -73,7 +82,7 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) boot() {
 	w.Helper()
-	store, err := sqlite.Open(filepath.Join(w.dir, "test.db"))
+	store, err := w.openStore()
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -103,6 +112,39 @@ func (w *world) boot() {
 	}
 }
 
+func (w *world) openStore() (*sqlite.Store, error) {
+	if w.log == nil {
+		return sqlite.Open(filepath.Join(w.dir, "test.db"))
+	}
+	tenure, err := w.log.Acquire(context.Background(), fmt.Sprint(w.node))
+	if err != nil {
+		return nil, err
+	}
+	s, _, err := sqlite.OpenOver(w.Context(), filepath.Join(w.dir, fmt.Sprint("node", w.node, ".db")), w.log, tenure,
+		sqlite.Options{})
+	return s, err
+}
+
+// takeOver starts a bus on the other node, while the one of this node runs.
+func (w *world) takeOver() {
+	w.Helper()
+	old, store := w.Bus, w.store
+	w.node = 1 - w.node
+	w.boot()
+	err := old.Do(func(tx *bus.Tx) error {
+		_, err := tx.Emit("a.b", "old", "of the old owner")
+		return err
+	})
+	if !errors.Is(err, journal.ErrFenced) {
+		w.Errorf("the old owner publishes: %v", err)
+	}
+	old.Close()
+	if err := store.Close(); err != nil {
+		w.Errorf("closing the old owner's store: %v", err)
+	}
+	synctest.Wait()
+}
+
 func (w *world) stop() {
 	w.Close()
 	if err := w.store.Close(); err != nil {
@@ -115,6 +157,10 @@ func (w *world) stop() {
 // as ended, because nobody says that it did.
 func (w *world) crash() {
 	w.Helper()
+	if w.log != nil {
+		w.takeOver()
+		return
+	}
 	w.stop()
 	w.boot()
 }
