@@ -247,7 +247,7 @@ func TestASnapshotReplacesWhatWasTruncated(t *testing.T) {
 	sameState(t, n.Store, follow(t, log, "new"))
 	next, _, err := standby.Own(context.Background(), must1(log.Acquire(context.Background(), "standby")), nil, Options{})
 	must(t, err)
-	defer next.Close()
+	defer func() { _ = next.Close() }()
 	must(t, change(next, 99))
 }
 
@@ -487,7 +487,7 @@ func TestABrokenLogIsNotFollowed(t *testing.T) {
 		Incarnation: began.Incarnation, Kind: commitlog.Changes, Schema: len(migrations)})))
 	f, err := Follow(filepath.Join(t.TempDir(), "f.db"), log, Options{})
 	must(t, err)
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if _, err := f.CatchUp(context.Background()); !errors.Is(err, commitlog.ErrBroken) {
 		t.Errorf("the broken log: %v", err)
 	}

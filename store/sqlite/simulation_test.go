@@ -170,7 +170,7 @@ func (s *simulation) finish() {
 	if store == nil {
 		return
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	count := map[string]int{}
 	err := store.View(context.Background(), func(r journal.Reader) error {
 		events, err := r.Events(journal.EventFilter{Limit: 1 << 20})
