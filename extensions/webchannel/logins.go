@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/httpstatus"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/page"
 )
 
@@ -61,5 +62,5 @@ func (l logins) end(w http.ResponseWriter, r *http.Request) {
 
 func (l logins) fail(w http.ResponseWriter, r *http.Request, err error) {
 	l.log.Warn("logins of the page", "error", err)
-	page.Refuse(w, r, page.StatusOf(err))
+	page.Refuse(w, r, httpstatus.Of(err))
 }

@@ -2,7 +2,6 @@ package webchannel
 
 import (
 	"context"
-	"html/template"
 	"net/http"
 	"slices"
 	"strings"
@@ -63,7 +62,7 @@ func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, 
 }
 
 // body is a page of the board in the shell.
-var body = template.Must(template.New("body").Parse(`{{.Data}}`))
+var body = page.ParseText(`{{.Data}}`)
 
 // inShell writes a page of the board.
 func inShell(w http.ResponseWriter, r *http.Request, p board.Page) {

@@ -16,6 +16,9 @@ const (
 	firstGroups = 32
 )
 
+// zeros is what reserveLog writes. The system maps no memory for it.
+var zeros [logPiece]byte
+
 // reserveLog extends the log ahead of its contents, as a sync takes longer when the
 // file grows. The writer calls it when no commit waits, until the log has logSize.
 // SQLite reads zeros as the end of the log. The lock of a transaction excludes writes
@@ -30,7 +33,7 @@ func (s *Store) reserveLog() {
 	}
 	info, err := s.log.Stat()
 	if err == nil && info.Size() < logSize {
-		_, err = s.log.WriteAt(make([]byte, min(logPiece, logSize-info.Size())), info.Size())
+		_, err = s.log.WriteAt(zeros[:min(logPiece, logSize-info.Size())], info.Size())
 	}
 	_ = t.exec("COMMIT") // of nothing
 	if err != nil || info.Size() >= logSize {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/httpstatus"
 )
 
 // Types of problems that a status alone does not tell.
@@ -36,28 +35,7 @@ func problemOf(err error) huma.StatusError {
 	if known, ok := errors.AsType[huma.StatusError](err); ok {
 		return known
 	}
-	status := http.StatusInternalServerError
-	for _, s := range []struct {
-		err    error
-		status int
-	}{
-		{contract.ErrNotFound, http.StatusNotFound},
-		{contract.ErrInvalid, http.StatusUnprocessableEntity},
-		{contract.ErrDenied, http.StatusForbidden},
-		{contract.ErrTooLarge, http.StatusRequestEntityTooLarge},
-		{contract.ErrConflict, http.StatusConflict},
-		{contract.ErrFull, http.StatusInsufficientStorage},
-		{contract.ErrUnavailable, http.StatusServiceUnavailable},
-		{contract.ErrGone, http.StatusServiceUnavailable},
-		{context.Canceled, http.StatusServiceUnavailable},
-		{context.DeadlineExceeded, http.StatusGatewayTimeout},
-	} {
-		if errors.Is(err, s.err) {
-			status = s.status
-			break
-		}
-	}
-	return problem(status, "", err.Error())
+	return problem(httpstatus.Of(err), "", err.Error())
 }
 
 // writeProblem answers a request with a problem.

@@ -208,7 +208,7 @@ func message(html string) []byte {
 func (b *board) draw(v view, p *picture) string {
 	q := &request{b: b, v: door.Visitor{Language: v.language, Role: "owner"}, zone: v.zone}
 	var out bytes.Buffer
-	if err := templates.ExecuteTemplate(&out, "blocks", q.pictureBlocks(p)); err != nil {
+	if err := templates().ExecuteTemplate(&out, "blocks", q.pictureBlocks(p)); err != nil {
 		b.Log.Error("write the live board", "error", err)
 		return ""
 	}

@@ -10,12 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/httpstatus"
 )
 
 // request is a request of a visitor.
@@ -63,21 +62,7 @@ func statusOf(err error) int {
 	if _, ok := errors.AsType[toolError](err); ok {
 		return http.StatusUnprocessableEntity
 	}
-	switch contract.Code(err) { //nolint:exhaustive // others are the server's
-	case codes.NotFound:
-		return http.StatusNotFound
-	case codes.PermissionDenied:
-		return http.StatusForbidden
-	case codes.InvalidArgument:
-		return http.StatusUnprocessableEntity
-	case codes.Aborted:
-		return http.StatusConflict
-	case codes.OutOfRange:
-		return http.StatusRequestEntityTooLarge
-	case codes.FailedPrecondition, codes.Unavailable, codes.ResourceExhausted, codes.DeadlineExceeded:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
+	return httpstatus.Of(err)
 }
 
 // failed shows an error.
@@ -112,7 +97,7 @@ func (b *board) fail(w http.ResponseWriter, q *request, status int, text string)
 // write writes a page into its frame.
 func (b *board) write(w http.ResponseWriter, q *request, status int, s *sheet) {
 	var body bytes.Buffer
-	if err := templates.ExecuteTemplate(&body, "sheet", s); err != nil {
+	if err := templates().ExecuteTemplate(&body, "sheet", s); err != nil {
 		b.Log.Error("write a page", "path", q.URL.Path, "error", err)
 		http.Error(w, q.say("The page can't be shown. The log of the extension says why."), http.StatusInternalServerError)
 		return

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"html/template"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/words"
@@ -14,7 +15,9 @@ import (
 //go:embed board.html board.css board.js
 var files embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{"parts": parts}).ParseFS(files, "board.html"))
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{"parts": parts}).ParseFS(files, "board.html"))
+})
 
 // part is a piece of a text: words, or code between backticks.
 type part struct {

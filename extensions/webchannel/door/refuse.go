@@ -5,14 +5,17 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/switchboard-run/switchboard/contract/words"
 )
 
-var refusal = template.Must(template.New("refusal").Parse(`<!doctype html><html lang="{{.Language}}">
+var refusal = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("refusal").Parse(`<!doctype html><html lang="{{.Language}}">
 <meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Switchboard</title><h1>Switchboard</h1><p>{{.Text}}</p></html>
 `))
+})
 
 // refuse answers a request that doesn't get in, in the form that the path's clients expect.
 func refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
@@ -32,7 +35,7 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(status)
 		language := languageOf(r)
-		_ = refusal.Execute(w, map[string]string{"Language": language, "Text": words.Translate(language, text)})
+		_ = refusal().Execute(w, map[string]string{"Language": language, "Text": words.Translate(language, text)})
 	default:
 		h.Set("Content-Type", "application/problem+json")
 		w.WriteHeader(status)

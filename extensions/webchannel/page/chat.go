@@ -22,11 +22,7 @@ import (
 //go:embed chat.html
 var chatFiles embed.FS
 
-var (
-	chatPage         = Parse(chatFiles, "chat.html")
-	lineTemplate     = chatPage.Lookup("line")
-	conversationItem = chatPage.Lookup("conversation")
-)
+var chatPage = Parse(chatFiles, "chat.html")
 
 const (
 	firstLines = 50  // of a conversation, when its page opens
@@ -223,7 +219,7 @@ const noticeBytes = 200
 
 func frameOf(v door.Visitor, l chat.Line) (lineFrame, error) {
 	var b bytes.Buffer
-	err := lineTemplate.Execute(&b, lineView{View{Visitor: v}, l})
+	err := chatPage().Lookup("line").Execute(&b, lineView{View{Visitor: v}, l})
 	return lineFrame{
 		Seq: l.Seq, ID: l.ID, Mine: l.Mine, Draft: l.Draft, HTML: b.String(), Notice: l.Notice,
 		Text: contract.Truncate(l.Text, noticeBytes, "…"),

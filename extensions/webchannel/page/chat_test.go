@@ -196,11 +196,11 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		path, body, kind string
 		want             int
 	}{
-		{"/chat/say", `{"id":"1","text":"x"}`, "text/plain", http.StatusBadRequest}, // as a foreign page may send it
-		{"/chat/say", `{`, "application/json", http.StatusBadRequest},
-		{"/chat/say", `{"id":"1"}`, "application/json", http.StatusBadRequest},
+		{"/chat/say", `{"id":"1","text":"x"}`, "text/plain", http.StatusUnprocessableEntity}, // as a foreign page may send it
+		{"/chat/say", `{`, "application/json", http.StatusUnprocessableEntity},
+		{"/chat/say", `{"id":"1"}`, "application/json", http.StatusUnprocessableEntity},
 		{"/chat/say", `{"id":"1","files":["../../etc/passwd"]}`, "application/json", http.StatusNotFound},
-		{"/chat/say", `{"id":"1","text":"x","conversation":"\u0000"}`, "application/json", http.StatusBadRequest},
+		{"/chat/say", `{"id":"1","text":"x","conversation":"\u0000"}`, "application/json", http.StatusUnprocessableEntity},
 	} {
 		answer := s.do(anna, http.MethodPost, tc.path, strings.NewReader(tc.body), tc.kind)
 		if answer.StatusCode != tc.want || answer.Header.Get("Content-Type") != "application/problem+json" {

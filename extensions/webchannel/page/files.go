@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/httpstatus"
 )
 
 // upload stores the body as a file, for a message to come.
@@ -49,7 +50,7 @@ func (c *chats) download(w http.ResponseWriter, r *http.Request) {
 	blob := r.PathValue("blob")
 	a, err := c.Files.File(r.Context(), v, blob)
 	if err != nil {
-		status := StatusOf(err)
+		status := httpstatus.Of(err)
 		if status == http.StatusInternalServerError {
 			c.Log.Warn("read a file", "error", err)
 		}

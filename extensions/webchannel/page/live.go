@@ -186,7 +186,7 @@ func sendChange(e *Events, v door.Visitor, change chat.Change, current bool) err
 	f := changeFrame{Name: change.Name, Unread: change.Unread, Deleted: change.Deleted, Label: item.Label()}
 	if !change.Deleted {
 		var b bytes.Buffer
-		if err := conversationItem.Execute(&b, item); err != nil {
+		if err := chatPage().Lookup("conversation").Execute(&b, item); err != nil {
 			return err
 		}
 		f.HTML = b.String()

@@ -59,23 +59,25 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/httpstatus"
 )
 
 //go:embed *.html
 var templates embed.FS
 
-var shell = template.Must(template.ParseFS(templates, "shell.html"))
+var shell = Parse(templates, "shell.html")
 
 // Page is what Render shows.
 type Page struct {
-	Title   string             // in the visitor's language
-	Active  string             // path of the entry in the navigation that it belongs to
-	Status  int                // 0: 200
-	Content *template.Template // sees a View
+	Title   string                    // in the visitor's language
+	Active  string                    // path of the entry in the navigation that it belongs to
+	Status  int                       // 0: 200
+	Content func() *template.Template // sees a View
 	Data    any
 	Scripts []string          // names of modules in the directory static
 	Styles  []string          // names of styles there, besides the one of all pages
@@ -91,9 +93,17 @@ type View struct {
 	Query string
 }
 
-// Parse returns the template of a file, for Page.Content. It panics if the template is wrong.
-func Parse(files fs.FS, name string, more ...string) *template.Template {
-	return template.Must(template.New(name).ParseFS(files, append([]string{name}, more...)...))
+// Parse returns the template of a file, for Page.Content. It is parsed when it is first shown: processes without
+// pages share the program. It panics then if the template is wrong.
+func Parse(files fs.FS, name string, more ...string) func() *template.Template {
+	return sync.OnceValue(func() *template.Template {
+		return template.Must(template.New(name).ParseFS(files, append([]string{name}, more...)...))
+	})
+}
+
+// ParseText returns a template, as Parse does.
+func ParseText(text string) func() *template.Template {
+	return sync.OnceValue(func() *template.Template { return template.Must(template.New("").Parse(text)) })
 }
 
 // Say translates a text.
@@ -135,7 +145,7 @@ func (v View) Body() (template.HTML, error) {
 		return "", nil
 	}
 	var b bytes.Buffer
-	err := v.Content.Execute(&b, v)
+	err := v.Content().Execute(&b, v)
 	return template.HTML(b.String()), err //nolint:gosec // html/template has made it
 }
 
@@ -156,7 +166,7 @@ func (v View) ScriptTexts() map[string]string {
 func Render(w http.ResponseWriter, r *http.Request, p Page) {
 	v := View{Page: p, Visitor: door.From(r.Context()), Query: r.URL.Query().Get("q")}
 	var b bytes.Buffer
-	if err := shell.Execute(&b, v); err != nil {
+	if err := shell().Execute(&b, v); err != nil {
 		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -187,9 +197,9 @@ func Refuse(w http.ResponseWriter, r *http.Request, status int) {
 func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := door.From(r.Context())
 	Render(w, r, Page{
-		Title: words.Say(v.Language, "That didn't work"), Status: StatusOf(err), Content: message,
+		Title: words.Say(v.Language, "That didn't work"), Status: httpstatus.Of(err), Content: message,
 		Data: words.Translate(v.Language, err.Error()),
 	})
 }
 
-var message = template.Must(template.New("message").Parse(`<p class="error" role="alert">{{.Data}}</p>`))
+var message = ParseText(`<p class="error" role="alert">{{.Data}}</p>`)

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"html/template"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -34,7 +33,7 @@ func TestAPageEscapesWhatPeopleChose(t *testing.T) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		Render(w, r, Page{
 			Title: nasty, Active: "/board/people", Data: nasty, Texts: map[string]string{"x": "</script>" + nasty},
-			Content: template.Must(template.New("x").Parse(`<p title="{{.Data}}">{{.Data}}</p>`)),
+			Content: ParseText(`<p title="{{.Data}}">{{.Data}}</p>`),
 		})
 	})
 	w := get(t, h, "/?q="+strings.ReplaceAll(nasty, " ", "+"), door.Visitor{Name: nasty, Role: "owner", Language: "ru", Person: "p1"})

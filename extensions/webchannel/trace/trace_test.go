@@ -216,7 +216,7 @@ func TestStepsOpen(t *testing.T) {
 		t.Errorf("a tool of others is shown:\n%s", body)
 	}
 	for _, id := range []string{"e9", "c9", "s1.3", "s1.9", "s9.1", "s1", "x", "s1.-1"} {
-		if status, _ := get(t, "/step/"+id, owner); status != http.StatusNotFound && status != http.StatusBadRequest {
+		if status, _ := get(t, "/step/"+id, owner); status != http.StatusNotFound && status != http.StatusUnprocessableEntity {
 			t.Errorf("%s: status %d", id, status)
 		}
 	}
