@@ -137,8 +137,7 @@ func (g payloadSchemas) of(t reflect.Type) map[string]any {
 
 func (g payloadSchemas) object(t reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []string{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" {
 			continue
