@@ -53,7 +53,10 @@ func (w *world) chromium(more ...chromedp.ExecAllocatorOption) context.Context {
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-quic", true), chromedp.Flag("lang", "en-US"),
 	)
-	allocator, end := chromedp.NewExecAllocator(w.ctx(), append(flags, more...)...)
+	// The test's own context ends before the picture of a failure can be taken.
+	outer, stop := context.WithTimeout(context.WithoutCancel(w.t.Context()), patience)
+	w.t.Cleanup(stop)
+	allocator, end := chromedp.NewExecAllocator(outer, append(flags, more...)...)
 	w.t.Cleanup(end)
 	ctx, cancel := chromedp.NewContext(allocator)
 	w.t.Cleanup(cancel)
@@ -63,15 +66,16 @@ func (w *world) chromium(more ...chromedp.ExecAllocatorOption) context.Context {
 	return ctx
 }
 
-// tab opens a tab of a window's size and logs it in, unless the browser is already.
-func (w *world) tab(browser context.Context, width, height int64) *tab {
+// tab opens a tab of a window's size and logs it in, with more arguments for the command
+// that makes the link.
+func (w *world) tab(browser context.Context, width, height int64, more ...string) *tab {
 	w.t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	w.t.Cleanup(cancel)
 	b := &tab{t: w.t, w: w, ctx: ctx}
 	chromedp.ListenTarget(ctx, b.listen)
 	w.t.Cleanup(b.check)
-	link, _, _ := strings.Cut(w.must("web", "--no-open"), "\n")
+	link, _, _ := strings.Cut(w.must(append([]string{"web", "--no-open"}, more...)...), "\n")
 	b.run(log.Enable(), cdpage.BringToFront(), chromedp.EmulateViewport(width, height), chromedp.Navigate(link))
 	b.sees("#text")
 	return b
@@ -147,10 +151,12 @@ func (b *tab) sees(selector string) {
 // is evaluates a condition in the page, and waits until it is true.
 func (b *tab) is(what, condition string) {
 	b.t.Helper()
-	b.w.eventually(what, func() bool {
+	if !b.w.waitFor(func() bool {
 		var yes bool
 		return chromedp.Run(b.ctx, chromedp.Evaluate("Boolean("+condition+")", &yes)) == nil && yes
-	})
+	}) {
+		b.t.Fatalf("in %s there was not: %s; %s", patience, what, b.value(`location + " has " + document.body.innerText`))
+	}
 }
 
 // value evaluates an expression.
