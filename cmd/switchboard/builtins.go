@@ -92,7 +92,7 @@ var builtins = map[string]func(id string) sdk.Extension{
 	"usage":            func(string) sdk.Extension { return usage.New() },
 	"slack_channel":    func(string) sdk.Extension { return slackchannel.New() },
 	"telegram_channel": func(string) sdk.Extension { return telegramchannel.New() },
-	"web_channel":      func(string) sdk.Extension { return webchannel.New() },
+	"web_channel":      func(string) sdk.Extension { return webchannel.New(version) },
 	"web":              func(string) sdk.Extension { return web.New(version, pageReader) },
 }
 

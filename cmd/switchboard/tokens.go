@@ -19,7 +19,8 @@ func newTokensCreate() *cobra.Command {
 		Long: "Makes a token with which a program uses the API of the page's extension, and prints it. It is shown\n" +
 			"only now. The program may do what its scopes say, and never more than the person it belongs to:\n\n" +
 			"  all, read, or some of admin, channels, events, memory, messages, metrics, people, schedules,\n" +
-			"  sessions, tasks, usage",
+			"  sessions, tasks, usage\n\n" +
+			"With the scope mcp:CLIENT it is that MCP client of mcp.clients in config.yaml, at the path /mcp.",
 		Example: "  switchboard tokens create laptop --scope all\n  switchboard tokens create graphs --scope metrics --json",
 	}
 	scopes := c.Flags().StringSlice("scope", nil, "what it may do; several with commas")

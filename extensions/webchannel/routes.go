@@ -10,6 +10,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/webchannel/api"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/board"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/hooks"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/mcpclients"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/metrics"
 	openaiapi "github.com/switchboard-run/switchboard/extensions/webchannel/openai"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/page"
@@ -28,8 +29,8 @@ var public = slices.Concat(metrics.Public, []string{hooks.Prefix, iconPath})
 const iconPath = "/favicon.ico"
 
 // register adds the routes of all parts. Each part checks what its visitor may.
-func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, c Config) error {
-	read, manage := admin.Reader(k.Services().Conn), admin.Manager(k.Services().Conn)
+func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, client *admin.Client, c Config) error {
+	read, manage := client.ReadClient, client.ManageClient
 	images, err := netguard.New(netguard.Options{})
 	if err != nil {
 		return err
@@ -49,6 +50,9 @@ func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, 
 		Log: s.log.Named("openai"),
 	})
 	metrics.Register(mux, metrics.Options{Context: ctx, Read: read, Now: time.Now, Log: s.log.Named("metrics")})
+	mcpclients.Register(mux, mcpclients.Options{
+		Closing: k.Draining(), Kernel: client, Version: s.version, Log: s.log.Named("mcp"),
+	})
 	var problems []string
 	s.hooks, problems = hooks.New(hooks.Options{
 		Config: c.Config, Context: ctx, Channel: ID, Chat: s.chat, Store: k, Read: read, Manage: manage, Now: time.Now,

@@ -44,14 +44,15 @@ const (
 	maxHeader      = 32 << 10 // bytes
 )
 
-// New returns the extension.
-func New() sdk.Extension {
-	s := &site{chat: chat.New(time.Now)}
+// New returns the extension of a program's version.
+func New(version string) sdk.Extension {
+	s := &site{chat: chat.New(time.Now), version: version}
 	return sdk.Extension{ID: ID, Start: s.start, Stop: s.stop, Channel: s.chat, Tools: s.tools(), Handle: s.handle}
 }
 
 // site is the extension from its start to its stop.
 type site struct {
+	version string
 	chat    *chat.Chat
 	door    *door.Door
 	hooks   *hooks.Hooks
@@ -81,15 +82,15 @@ func (s *site) start(ctx context.Context, k *sdk.Kernel) error {
 		return fmt.Errorf("listen on %s: %w: end the other program, or set extensions.%s.config.listen to another address",
 			c.Listen, err, ID)
 	}
-	conn := k.Services().Conn
+	client := admin.Over(k.Services().Conn)
 	s.address = c.address(listener.Addr())
 	s.door = door.New(door.Options{
-		Store: k, Read: admin.Reader(conn), Manage: admin.Manager(conn), Channel: ID, Hosts: c.hosts(listener.Addr()),
+		Store: k, Read: client, Manage: client, Channel: ID, Hosts: c.hosts(listener.Addr()),
 		Secure: c.secure(), Proxy: c.Proxy, Now: time.Now, Log: s.log,
 	})
 	s.chat.Start(k)
 	mux := http.NewServeMux()
-	if err := s.register(ctx, mux, k, c); err != nil {
+	if err := s.register(ctx, mux, k, client, c); err != nil {
 		_ = listener.Close()
 		return err
 	}

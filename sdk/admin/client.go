@@ -87,8 +87,12 @@ func Dial(ctx context.Context, socket, tokenFile string) (*Client, error) {
 	return &Client{adminv1.NewReadClient(mapped{conn}), adminv1.NewManageClient(mapped{conn}), conn}, nil
 }
 
-// Close ends the connection.
-func (c *Client) Close() { _ = c.conn.Close() }
+// Close ends the connection that Dial made.
+func (c *Client) Close() {
+	if c.conn != nil {
+		_ = c.conn.Close()
+	}
+}
 
 // withToken reads the token for each request: a kernel that was restarted has
 // another one.
@@ -128,6 +132,12 @@ func Reader(conn grpc.ClientConnInterface) adminv1.ReadClient {
 // "permissions: {admin: manage}"; see Reader.
 func Manager(conn grpc.ClientConnInterface) adminv1.ManageClient {
 	return adminv1.NewManageClient(mapped{conn})
+}
+
+// Over returns both clients of a built-in extension whose manifest says
+// "permissions: {admin: manage}"; see Reader.
+func Over(conn grpc.ClientConnInterface) *Client {
+	return &Client{ReadClient: Reader(conn), ManageClient: Manager(conn)}
 }
 
 // mapped is a connection whose errors are those of package contract.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 	"github.com/switchboard-run/switchboard/sdk/mcpserver/clients"
 )
@@ -21,6 +22,8 @@ import (
 const (
 	maxAttempts  = 30               // of a call that may be repeated
 	progressTime = 15 * time.Second // between two notes on a wait
+
+	recentAnswers = 100 // that may not have reached the extension
 )
 
 // call answers a call of the client. What goes wrong is a result, which its model reads.
@@ -277,8 +280,10 @@ func (s *Server) askUser(
 }
 
 // ask asks the owner and waits for the answer, over restarts of the kernel. When ctx ends,
-// the question stays open.
+// or the client's connection does, the question stays open.
 func (s *Server) ask(ctx context.Context, req *mcp.CallToolRequest, args clients.Ask) (clients.Question, error) {
+	ctx, cancel := s.waiting(ctx)
+	defer cancel()
 	notes := s.progress(ctx, req)
 	defer notes.end()
 	for asked := false; ; {
@@ -325,18 +330,29 @@ func askOnce(ctx context.Context, k *admin.Client, args clients.Ask, asked func(
 	if q, err = callTool[clients.Question](ctx, k, &adminv1.CallToolRequest{Name: clients.ToolAsk}, args); err != nil {
 		return q, err
 	}
+	take := func(e *busv1.Event) {
+		var answer contract.UserAnswer
+		if err := json.Unmarshal(e.GetPayload(), &answer); err == nil && answer.Ref == q.ID {
+			q.Outcome, q.Answer, q.By = answer.Outcome, answer.Answer, answer.By
+		}
+	}
 	if q.Outcome == "" {
 		asked()
+		// The answer may have come before answers began, and not have reached the extension.
+		before, err := admin.Events(ctx, k, &adminv1.EventsRequest{Topic: clients.TopicAnswered, Limit: recentAnswers})
+		if err != nil {
+			return q, err
+		}
+		for _, e := range before {
+			take(e)
+		}
 	}
 	for q.Outcome == "" {
 		e, err := answers.Recv()
 		if err != nil {
 			return q, err
 		}
-		var answer contract.UserAnswer
-		if err := json.Unmarshal(e.GetPayload(), &answer); err == nil && answer.Ref == q.ID {
-			q.Outcome, q.Answer, q.By = answer.Outcome, answer.Answer, answer.By
-		}
+		take(e)
 	}
 	// Without it, the client would get the same answer to the same question for a day.
 	_, _ = callTool[clients.Question](ctx, k, &adminv1.CallToolRequest{Name: clients.ToolAnswered},

@@ -1,7 +1,7 @@
 // Package mcpserver makes a running kernel an MCP server: MCP clients list its channels,
 // send, use its schedules and memory, and ask the owner. It needs the owner's side of the
 // kernel (contract/adminv1) and the extension mcp_server, and is independent of the
-// transport: the command `switchboard mcp` serves it over stdio.
+// transport: the command `switchboard mcp` serves it over stdio, the web channel over HTTP.
 //
 // # Promises
 //
@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,7 +49,8 @@ type Options struct {
 // Server serves one MCP client.
 type Server struct {
 	Options
-	mcp *mcp.Server
+	mcp     *mcp.Server
+	closing context.Context //nolint:containedctx // of a Handler
 
 	mu      sync.Mutex
 	kernel  *admin.Client
@@ -108,6 +110,9 @@ func (s *Server) admit(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if strings.HasPrefix(method, "notifications/") {
 			return next(ctx, method, req)
+		}
+		if kind, _, _ := strings.Cut(method, "/"); slices.Contains([]string{"completion", "prompts", "resources"}, kind) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "there are only tools here: " + method}
 		}
 		s.mu.Lock()
 		known := s.client != nil

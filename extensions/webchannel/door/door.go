@@ -81,6 +81,10 @@ func (d *Door) cookie() string {
 	return "switchboard"
 }
 
+// MCPPath is the path of MCP clients. Its requests from pages of another origin are refused
+// with a token, too, as MCP demands.
+const MCPPath = "/mcp"
+
 // Handler lets requests through to next, which finds the visitor by From. Requests of paths
 // that public names need no visitor and have none: they prove themselves otherwise, or their
 // answers are no secret. Public paths that end in a slash name all paths below.
@@ -103,7 +107,7 @@ func (d *Door) Handler(next http.Handler, public ...string) http.Handler {
 		}
 		v, ok := d.visitor(r)
 		switch {
-		case ok && v.Token == "" && foreign(r, d.o.Hosts):
+		case ok && (v.Token == "" || r.URL.Path == MCPPath && r.Header.Get("Origin") != "") && foreign(r, d.o.Hosts):
 			refuse(w, r, http.StatusForbidden, "the request comes from another site")
 		case !ok && !d.allow(r):
 			w.Header().Set("Retry-After", "10")
@@ -116,7 +120,7 @@ func (d *Door) Handler(next http.Handler, public ...string) http.Handler {
 					"open the link; programs need a token of `switchboard tokens create`")
 		default:
 			ctx := With(r.Context(), v)
-			if strings.HasPrefix(r.URL.Path, streams) {
+			if lasts(r.URL.Path) {
 				watched, cancel := d.watched(ctx, v)
 				defer cancel()
 				ctx = watched

@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -25,8 +26,8 @@ func (d *Door) Still(ctx context.Context, v Visitor) bool {
 	return valid && err == nil && now.Role == v.Role && now.Person == v.Person
 }
 
-// streams is the prefix of the paths whose answers last.
-const streams = "/live/"
+// lasts reports whether the answers of a path may last.
+func lasts(path string) bool { return strings.HasPrefix(path, "/live/") || path == MCPPath }
 
 // checkEvery is how often the visitor of a stream is checked.
 const checkEvery = 15 * time.Second

@@ -30,7 +30,10 @@ const (
 	maxTokenName = 40
 )
 
-var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+var (
+	tokenName  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+	clientName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+)
 
 // CreateToken makes a token that belongs to a person, and returns its secret.
 func (d *Door) CreateToken(ctx context.Context, name, person string, scopes []string) (string, error) {
@@ -41,10 +44,18 @@ func (d *Door) CreateToken(ctx context.Context, name, person string, scopes []st
 	if len(scopes) == 0 {
 		return "", fmt.Errorf("%w: a token needs a scope: %s", contract.ErrInvalid, strings.Join(Scopes, ", "))
 	}
+	clients := 0
 	for _, s := range scopes {
-		if !slices.Contains(Scopes, s) {
-			return "", fmt.Errorf("%w: there is no scope %q: use %s", contract.ErrInvalid, s, strings.Join(Scopes, ", "))
+		switch client, is := strings.CutPrefix(s, ScopeMCP); {
+		case is && clientName.MatchString(client):
+			clients++
+		case !slices.Contains(Scopes, s):
+			return "", fmt.Errorf("%w: there is no scope %q: use %s, %sCLIENT", contract.ErrInvalid, s,
+				strings.Join(Scopes, ", "), ScopeMCP)
 		}
+	}
+	if clients > 1 {
+		return "", fmt.Errorf("%w: a token is one MCP client: make a token for each", contract.ErrInvalid)
 	}
 	known, err := d.Tokens(ctx)
 	if err != nil {
@@ -64,6 +75,10 @@ func (d *Door) CreateToken(ctx context.Context, name, person string, scopes []st
 	p, err := d.people.visitor(ctx, account)
 	if err != nil {
 		return "", err
+	}
+	if clients > 0 && !p.Owner() {
+		return "", fmt.Errorf("%w: the token of an MCP client is the owner's: leave the person out, and name for whom the "+
+			"client acts in mcp.clients of config.yaml", contract.ErrDenied)
 	}
 	token := tokenForm + name + "_" + secret()
 	t := Token{

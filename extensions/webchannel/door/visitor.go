@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"slices"
+	"strings"
 )
 
 // Scopes of tokens. A token may do what its scopes name, and never more than the person it
@@ -22,6 +23,10 @@ const (
 	ScopeTasks     = "tasks"
 	ScopeUsage     = "usage"
 	ScopeMetrics   = "metrics"
+
+	// ScopeMCP and the name of a client of mcp.clients: being that MCP client. Only the owner's
+	// tokens may have it, and no other scope includes it.
+	ScopeMCP = "mcp:"
 )
 
 // Scopes lists all scopes.
@@ -61,6 +66,19 @@ func (v Visitor) May(scope string, change bool) bool {
 	}
 	return v.Token == "" || slices.Contains(v.Scopes, ScopeAll) || slices.Contains(v.Scopes, scope) ||
 		!change && slices.Contains(v.Scopes, ScopeRead)
+}
+
+// MCPClient is the MCP client that the request's token is; empty: none.
+func (v Visitor) MCPClient() string {
+	if v.Token == "" || !v.Owner() {
+		return ""
+	}
+	for _, s := range v.Scopes {
+		if name, is := strings.CutPrefix(s, ScopeMCP); is {
+			return name
+		}
+	}
+	return ""
 }
 
 type visitorKey struct{}
