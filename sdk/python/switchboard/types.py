@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from enum import IntEnum
-from typing import Any, List, Mapping, Optional, Type, TypeVar
+from typing import Any, List, Mapping, Optional, Type, TypeVar, get_type_hints
 from zoneinfo import ZoneInfo
 
 from switchboard.bus.v1 import bus_pb2 as bus
@@ -212,9 +212,11 @@ class Value:
     data: bytes
     version: int
 
-    def decode(self, default: Any = None) -> Any:
-        """The JSON value; default if the key does not exist."""
-        return json.loads(self.data) if self.version else default
+    def decode(self, cls: Any = None, default: Any = None) -> Any:
+        """The JSON value, as a dataclass if cls is one; default if the key does not exist."""
+        if not self.version:
+            return default
+        return decode(cls, json.loads(self.data)) if cls else json.loads(self.data)
 
 
 @dataclass
@@ -263,4 +265,6 @@ def _plain(value: Any) -> Any:
 
 def decode(cls: Type[T], data: Mapping[str, Any]) -> T:
     """A dataclass from a JSON object; fields that it does not know are left out."""
-    return cls(**{f.name: data[f.name] for f in dataclasses.fields(cls) if f.name in data})  # type: ignore[arg-type]
+    hints = get_type_hints(cls)
+    known = {f.name: data[f.name] for f in dataclasses.fields(cls) if f.name in data}  # type: ignore[arg-type]
+    return cls(**{k: decode(hints[k], v) if dataclasses.is_dataclass(hints[k]) else v for k, v in known.items()})
