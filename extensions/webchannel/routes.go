@@ -42,7 +42,7 @@ func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, 
 	search.Register(mux, search.Options{Manage: manage})
 	trace.Register(mux, trace.Options{Read: read})
 	api.Register(mux, api.Options{
-		Read: read, Manage: manage, Chat: s.chat, Store: k, Log: s.log, Closing: k.Draining(), Now: time.Now,
+		Read: read, Manage: manage, Chat: s.chat, Files: s.chat, Store: k, Log: s.log, Closing: k.Draining(), Now: time.Now,
 		Still: s.door.Still,
 	})
 	openaiapi.Register(mux, openaiapi.Options{

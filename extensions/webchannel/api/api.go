@@ -40,6 +40,7 @@ type Options struct {
 	Read   adminv1.ReadClient
 	Manage adminv1.ManageClient
 	Chat   chat.Conversations
+	Files  chat.Files
 	Store  Store
 	Log    hclog.Logger
 	// Closing ends streams and waits when the extension shuts down.

@@ -64,6 +64,7 @@ GET /events/{id} events
 GET /extensions admin
 GET /extensions/{id} admin
 POST /extensions/{id}/restart admin
+POST /files messages
 GET /me
 GET /memory memory
 POST /memory memory

@@ -23,7 +23,7 @@ func (a *api) build() http.Handler {
 	})
 	for _, register := range []func(huma.API){
 		a.me, a.messages, a.conversations, a.sessions, a.channels, a.schedules, a.tasks, a.memory, a.people, a.usage,
-		a.questions, a.extensions, a.events,
+		a.questions, a.extensions, a.events, a.files,
 	} {
 		register(h)
 	}

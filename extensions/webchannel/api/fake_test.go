@@ -81,7 +81,7 @@ func (w *world) serve(t *testing.T, change ...func(*Options)) {
 	t.Helper()
 	closing, stop := context.WithCancel(context.Background())
 	o := Options{
-		Read: w, Manage: w, Chat: w, Store: w, Log: hclog.NewNullLogger(), Closing: closing, Now: time.Now,
+		Read: w, Manage: w, Chat: w, Files: uploads{}, Store: w, Log: hclog.NewNullLogger(), Closing: closing, Now: time.Now,
 	}
 	for _, c := range change {
 		c(&o)

@@ -57,7 +57,7 @@ func keyParameter() *huma.Param {
 func (a *api) once(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, key := door.From(r.Context()), r.Header.Get(keyHeader)
-		if r.Method != http.MethodPost || key == "" || v.User == "" {
+		if r.Method != http.MethodPost || key == "" || v.User == "" || r.URL.Path == prefix+filesPath {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -27,6 +27,7 @@ type op struct {
 	about        string // more than the summary
 	status       int    // of success; 0: 200
 	long         bool   // it streams or waits, and bounds itself
+	raw          bool   // its body is a file, which is streamed
 	responses    map[string]*huma.Response
 }
 
@@ -42,6 +43,11 @@ func add[I, O any](a huma.API, o op, handle func(context.Context, door.Visitor, 
 		Description: describe(o), DefaultStatus: o.status, Responses: o.responses,
 		MaxBodyBytes: maxBody, BodyReadTimeout: bodyTimeout,
 		Errors: []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests},
+	}
+	if o.raw {
+		described.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+		}}
 	}
 	if o.method == http.MethodPost {
 		described.Parameters = []*huma.Param{keyParameter()}

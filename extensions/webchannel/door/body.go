@@ -24,7 +24,7 @@ func limitBody(w http.ResponseWriter, r *http.Request) {
 	}
 	most := int64(MaxBody)
 	switch {
-	case r.URL.Path == "/files":
+	case r.URL.Path == "/files", r.URL.Path == "/api/v1/files":
 		most = MaxFile
 	case strings.HasPrefix(r.URL.Path, "/v1/"):
 		most = MaxImage
