@@ -24,7 +24,7 @@ import (
 // is dropped in, and as the commands of an init system.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"switchboard": main, "postbox": postbox, "systemctl": fakeSystemctl, "loginctl": fakeLoginctl,
+		"switchboard": main, "postbox": postbox, "broken": broken, "systemctl": fakeSystemctl, "loginctl": fakeLoginctl,
 	})
 }
 

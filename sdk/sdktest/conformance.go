@@ -35,6 +35,7 @@ func Conformance(t *testing.T, newExtension func() sdk.Extension, options Option
 	}
 	spec := manifest.Spec()
 	c := conformance{newExtension: newExtension, options: options, leaks: leaks, spec: &spec}
+	t.Run("keeps the rules of the protocol", c.protocol)
 	t.Run("describes itself", c.describes)
 	t.Run("names its tools well", c.tools)
 	t.Run("refuses bad calls", c.badCalls)

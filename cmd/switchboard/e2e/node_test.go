@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // needNode skips unless $SWITCHBOARD_NODE is a directory whose node_modules has the SDK for
@@ -55,16 +56,59 @@ permissions: {publish: [user.message], files: [{path: box, write: true}]}
 restart: {backoff: 100ms, max: 100}
 `
 
-// The channel in the README of the SDK works as it stands there, and is short.
-func TestTheChannelInTheReadmeOfNode(t *testing.T) {
-	t.Parallel()
-	needNode(t)
+// nodeReadmeChannel is the channel in the README of the SDK.
+func nodeReadmeChannel(t *testing.T) string {
+	t.Helper()
 	readme, err := os.ReadFile("../../../sdk/node/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, code, _ := strings.Cut(string(readme), "```js\n")
 	code, _, _ = strings.Cut(code, "```")
+	return code
+}
+
+// TestRateOfChannelsInGoAndNode sends the same lines through the same channel in both, and
+// logs how long that takes and how large the processes are.
+func TestRateOfChannelsInGoAndNode(t *testing.T) {
+	needNode(t)
+	const lines = 1000
+	for _, language := range []string{"Go", "Node"} {
+		w := newWorld(t)
+		w.config("channels: {file_channel: {allow_from: [me]}}\nagents: {default: echo}")
+		mark := "filechannel"
+		if language == "Go" {
+			w.fileChannel()
+		} else {
+			mark = "main.mjs"
+			w.nodeExtension("file_channel", nodeFileChannel, map[string]string{"main.mjs": nodeReadmeChannel(t)}, "box/in")
+		}
+		w.start()
+		w.state(w.control(), "file_channel", "active")
+		began := time.Now()
+		for i := range lines {
+			w.request("file_channel", "box/in", fmt.Sprintf("hello %d", i))
+		}
+		w.eventually("all answers", func() bool {
+			return strings.Count(w.text("extensions", "file_channel", "box", "out"), "hello") >= lines
+		})
+		took := time.Since(began)
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.extensionProcess(mark).pid))
+		if err != nil {
+			t.Skip(err)
+		}
+		_, rss, _ := strings.Cut(string(status), "VmRSS:")
+		rss, _, _ = strings.Cut(strings.TrimSpace(rss), "\n")
+		t.Logf("%s: %d lines and answers in %s, resident %s", language, lines, took.Round(time.Millisecond), rss)
+		w.stop()
+	}
+}
+
+// The channel in the README of the SDK works as it stands there, and is short.
+func TestTheChannelInTheReadmeOfNode(t *testing.T) {
+	t.Parallel()
+	needNode(t)
+	code := nodeReadmeChannel(t)
 	if n := strings.Count(code, "\n"); n > 25 {
 		t.Errorf("the channel has %d lines", n)
 	}

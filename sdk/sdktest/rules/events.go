@@ -233,10 +233,19 @@ func (r *run) busyHealth(ctx context.Context) (string, error) {
 	for _, name := range r.topics() {
 		all = append(all, r.delivery(name, r.sample(name)))
 	}
+	if err := s.wait(ctx, "credit", func() bool { return s.given > 0 }); err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	taken := s.given + len(all)
+	s.mu.Unlock()
 	for _, d := range all {
 		if err := s.hand(ctx, d); err != nil {
 			return "", err
 		}
+	}
+	if err := s.wait(ctx, "credit for what handlers have taken", func() bool { return s.given >= taken }); err != nil {
+		return "", err
 	}
 	if _, err := s.health(ctx); err != nil {
 		return "", err

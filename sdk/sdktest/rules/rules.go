@@ -30,12 +30,12 @@ const (
 
 // Result is what became of one rule.
 type Result struct {
-	Rule     string        `json:"rule"`
-	State    string        `json:"state"`
-	Expected string        `json:"expected"`
-	Seen     string        `json:"seen"`
-	Hint     string        `json:"hint,omitempty"` // what to do; of a failure
-	Took     time.Duration `json:"-"`
+	Rule     string `json:"rule"`
+	State    string `json:"state"`
+	Expected string `json:"expected"`
+	Seen     string `json:"seen"`
+	Hint     string `json:"hint,omitempty"` // what to do; of a failure
+	Took     int64  `json:"took_ms"`
 }
 
 // Options of Check.
@@ -116,7 +116,7 @@ func Check(ctx context.Context, s Subject, o Options) (results []Result) {
 				r.discard()
 			}
 		}
-		result.Took = time.Since(began)
+		result.Took = time.Since(began).Milliseconds()
 		var skip skipped
 		switch {
 		case err == nil:

@@ -63,6 +63,12 @@ func (r *run) within(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(ctx, r.patience)
 }
 
+// starting bounds a start.
+func (r *run) starting(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := r.Spec.Process.StartTimeout
+	return context.WithTimeoutCause(ctx, max(limit, r.patience), fmt.Errorf("it did not start within %s", limit))
+}
+
 // launched returns a session that may not be initialized yet.
 func (r *run) launched(ctx context.Context) (*session, error) {
 	if r.session != nil {
@@ -71,7 +77,7 @@ func (r *run) launched(ctx context.Context) (*session, error) {
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := r.within(ctx)
+	ctx, cancel := r.starting(ctx)
 	defer cancel()
 	p, err := r.Start(ctx)
 	if err != nil {

@@ -90,7 +90,7 @@ func (s *session) initialize(ctx context.Context) error {
 	if r.Spec.Agent != nil {
 		request.Agent = r.Spec.Agent.Spec
 	}
-	bounded, cancel := r.within(ctx)
+	bounded, cancel := r.starting(ctx)
 	defer cancel()
 	if _, err := s.extension().Init(bounded, request); err != nil {
 		return err
