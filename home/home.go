@@ -10,6 +10,7 @@
 package home
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ import (
 	"github.com/switchboard-run/switchboard/home/limits"
 	"github.com/switchboard-run/switchboard/home/orphans"
 	"github.com/switchboard-run/switchboard/kernel"
+	"github.com/switchboard-run/switchboard/kernel/blobs"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/manifests"
@@ -55,6 +57,10 @@ type Options struct {
 	Confine []string
 	// Program names commands of this program in texts for people.
 	Program directory.Program
+	// Cluster, if set, opens the store in place of the file of the home, and Files keeps the
+	// files that come with messages.
+	Cluster func(context.Context) (journal.Store, error)
+	Files   blobs.Files
 	// Wrap, if set, wraps the store, for tests of crashes.
 	Wrap func(journal.Store) journal.Store
 }
@@ -153,7 +159,7 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 		return nil, err
 	}
 	i.Kernel, err = kernel.Open(ctx, kernel.Options{
-		Store: store, Files: blobfiles.Dir(o.Home.Files()), RunDir: o.Home.RuntimeDir(),
+		Store: store, Files: cmp.Or(o.Files, blobs.Files(blobfiles.Dir(o.Home.Files()))), RunDir: o.Home.RuntimeDir(),
 		Extensions: specs, Settings: i.files.settings(first),
 		Log: i.log, Launcher: limits.Guarded(i.launcher.Launch, check(processes)),
 		Admin: kernel.AdminOptions{Token: token, Installation: described{i}},
@@ -173,11 +179,14 @@ func check(processes *orphans.Processes) func(int, sandbox.Limits, bool) error {
 }
 
 func (i *Installation) openStore(ctx context.Context) (journal.Store, error) {
-	opened, err := sqlite.Open(i.options.Home.Database())
+	open := i.options.Cluster
+	if open == nil {
+		open = func(context.Context) (journal.Store, error) { return sqlite.Open(i.options.Home.Database()) }
+	}
+	store, err := open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var store journal.Store = opened
 	if i.options.Wrap != nil {
 		store = i.options.Wrap(store)
 	}

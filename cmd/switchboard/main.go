@@ -22,6 +22,7 @@ import (
 	_ "github.com/switchboard-run/switchboard/cmd/switchboard/slack" // before anything else is prepared
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/extensions/web/page"
+	"github.com/switchboard-run/switchboard/home/cluster"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/document"
 )
@@ -41,6 +42,9 @@ func main() {
 			os.Exit(page.Serve(os.Stdin, os.Stdout, os.Stderr))
 		case os.Args[1] == confineCommand:
 			runConfined(os.Args[2:])
+			return
+		case os.Args[1] == guardCommand:
+			cluster.Guard(os.Stdin)
 			return
 		}
 	}

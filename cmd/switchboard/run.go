@@ -24,7 +24,8 @@ import (
 )
 
 func newRunCommand() *cobra.Command {
-	return &cobra.Command{
+	clustered := false
+	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run the kernel until it is interrupted",
 		Long: "Runs the kernel with its extensions until it is interrupted (Ctrl-C or SIGTERM).\n" +
@@ -34,6 +35,9 @@ func newRunCommand() *cobra.Command {
 			h, err := openHome()
 			if err != nil {
 				return err
+			}
+			if clustered {
+				return runCluster(c, h)
 			}
 			k, err := openKernel(c.Context(), h)
 			if err != nil {
@@ -54,6 +58,8 @@ func newRunCommand() *cobra.Command {
 			return errors.Join(k.Run(c.Context()), k.Close())
 		},
 	}
+	c.Flags().BoolVar(&clustered, "cluster", false, "share the state with other machines, over PostgreSQL")
+	return c
 }
 
 // A build with crash points sets wrapStore and may replace builtinManifests.
@@ -90,6 +96,10 @@ func openKernel(ctx context.Context, h *config.Home) (*home.Installation, error)
 	if err != nil {
 		return nil, err
 	}
+	return openWith(ctx, o)
+}
+
+func openWith(ctx context.Context, o home.Options) (*home.Installation, error) {
 	said := ""
 	for began := time.Now(); ; {
 		k, err := home.Open(ctx, o)
@@ -102,7 +112,7 @@ func openKernel(ctx context.Context, h *config.Home) (*home.Installation, error)
 			pause = 20 * time.Millisecond
 		case errors.Is(err, journal.ErrFull):
 			reason = fmt.Sprintf("The disk of %s is full. Free some space: Switchboard starts when there is room. "+
-				"Nothing that it accepted is lost.", h.Path())
+				"Nothing that it accepted is lost.", o.Home.Path())
 		default:
 			return nil, fmt.Errorf("start the kernel: %w", err)
 		}

@@ -48,10 +48,11 @@ type world struct {
 	started  time.Time
 	polls    int // of bots, before it was started
 	fifos    map[string]*os.File
-	full     bool   // kernels are started on a disk that is nearly full
-	files    int    // that each process may have open; 0: as it comes
-	disk     *disk  // that the home is on; nil: the machine's
-	program  string // another build; empty: the usual one
+	full     bool     // kernels are started on a disk that is nearly full
+	files    int      // that each process may have open; 0: as it comes
+	disk     *disk    // that the home is on; nil: the machine's
+	program  string   // another build; empty: the usual one
+	runs     []string // more arguments of run
 }
 
 // option adds something to a new world.
@@ -317,7 +318,7 @@ func (w *world) start() {
 // launch starts a kernel.
 func (w *world) launch() *kernel {
 	w.t.Helper()
-	cmd := w.command("run")
+	cmd := w.command(append([]string{"run"}, w.runs...)...)
 	if w.full {
 		cmd = limited(cmd, w.storeSize())
 	}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
+
+	"github.com/switchboard-run/switchboard/home/cluster"
+	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+)
+
+const (
+	// guardCommand makes the binary the guard of a node's lease.
+	guardCommand = "lease-guard"
+	clusterDSN   = "SWITCHBOARD_CLUSTER_DSN"
+)
+
+// runCluster runs a node of a cluster. When it loses the cell it executes itself again, and
+// is a standby: nothing of the owner is left in the process.
+func runCluster(c *cobra.Command, h *config.Home) error {
+	cluster.EndChildren()
+	o, err := clusterOptions(h)
+	if err != nil {
+		return err
+	}
+	n, err := cluster.Open(c.Context(), o)
+	if err != nil {
+		return fmt.Errorf("start the node: %w", err)
+	}
+	defer n.Close()
+	p := printerOf(c)
+	p.line("Switchboard %s runs on %s, as the node %s of the cell %s.", version, h.Path(), o.Name, o.Cell)
+	ctx, stop := context.WithCancel(c.Context())
+	defer stop()
+	go func() {
+		select {
+		case <-n.Lost().Done():
+			p.line("This node does not own the cell any more: %v. It starts again as a standby.",
+				context.Cause(n.Lost()))
+			again()
+		case <-ctx.Done():
+		}
+	}()
+	options, err := kernelOptions(h)
+	if err != nil {
+		return err
+	}
+	options.Cluster, options.Files = n.Store, n.Files(h.Files())
+	k, err := openWith(ctx, options)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // a standby that was told to end
+		}
+		if errors.Is(err, journal.ErrFenced) {
+			again()
+		}
+		return err
+	}
+	err = k.Run(ctx)
+	if errors.Is(err, journal.ErrFenced) {
+		again()
+	}
+	return errors.Join(err, k.Close())
+}
+
+// again replaces this process by a new one of the same program, with the same number. The
+// processes of its extensions are killed first.
+func again() {
+	cluster.KillChildren(os.Getpid())
+	self, err := os.Executable()
+	if err == nil {
+		signal.Reset()
+		err = syscall.Exec(self, os.Args, os.Environ()) //nolint:gosec // it is this program
+	}
+	fmt.Fprintln(os.Stderr, "switchboard: start again:", err)
+	os.Exit(1)
+}
+
+// clusterOptions reads the configuration of the cluster. The connection string may hold a
+// password, so it is no argument.
+func clusterOptions(h *config.Home) (o cluster.Options, err error) {
+	live := config.Open(h, os.LookupEnv)
+	if configErr, _ := live.Errors(); configErr != nil {
+		return o, configErr
+	}
+	settings := live.Config().Cluster
+	o = cluster.Options{
+		DSN: os.Getenv(clusterDSN), Name: settings.Node, Cell: settings.Cell, Version: version, Copy: h.Database(),
+		Log: hclog.New(&hclog.LoggerOptions{Name: "cluster", Output: os.Stderr}),
+	}
+	if o.DSN == "" {
+		if settings.DSNFile == "" {
+			return o, fmt.Errorf("start the node: the connection string of PostgreSQL is missing: name a file that holds it "+
+				"as cluster.dsn_file in %s, or set %s", h.Config(), clusterDSN)
+		}
+		path := settings.DSNFile
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(h.Path(), path)
+		}
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			err = fmt.Errorf("%w: others can read it: chmod 600 %s", fs.ErrPermission, path)
+		}
+		var text []byte
+		if err == nil {
+			text, err = os.ReadFile(path) //nolint:gosec // named in the configuration
+		}
+		if err != nil {
+			return o, fmt.Errorf("read the connection string of PostgreSQL: %w", err)
+		}
+		o.DSN = strings.TrimSpace(string(text))
+	}
+	host, err := os.Hostname()
+	if o.Name = cmp.Or(o.Name, host); o.Name == "" {
+		return o, fmt.Errorf("name this node as cluster.node in %s: %w", h.Config(), err)
+	}
+	self, err := os.Executable()
+	o.Guard = []string{self, guardCommand}
+	return o, err
+}

@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/store/postgres/postgrestest"
+)
+
+// nodes makes homes that serve one cell over a PostgreSQL server.
+func nodes(t *testing.T, names ...string) (server *postgrestest.Server, all []*world) {
+	t.Helper()
+	server = postgrestest.Start(t)
+	dsn := server.Database()
+	for i, name := range names {
+		w := newWorld(t, withTelegram(), withModel)
+		if i > 0 {
+			w.telegram, w.model = all[0].telegram, all[0].model
+			for _, key := range []string{"TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL", "OPENAI_BASE_URL"} {
+				w.env[key] = all[0].env[key]
+			}
+		}
+		w.config(w.text("config.yaml") + "\ncluster: {dsn_file: dsn, node: " + name + "}\n")
+		w.write(dsn+"\n", 0o600, "dsn")
+		w.runs = []string{"--cluster"}
+		all = append(all, w)
+	}
+	all[0].model.Handle(echo)
+	return server, all
+}
+
+// standsBy starts a node and waits until it holds its extensions ready.
+func (w *world) standsBy() {
+	w.t.Helper()
+	w.launch()
+	w.eventually("a standby", func() bool {
+		return strings.Contains(w.kernel.output.String(), "as the node") && len(descendants(w.t, w.kernel.pid())) > 1
+	})
+}
+
+// answeredOnce checks that each message is answered once, or again with a mark.
+func (w *world) answeredOnce(tokens ...string) {
+	w.t.Helper()
+	for _, token := range tokens {
+		plain := 0
+		for _, text := range w.texts(anna) {
+			if strings.Contains(text, token) && !strings.HasPrefix(text, contract.RepeatMark) {
+				plain++
+			}
+		}
+		if plain > 1 {
+			w.t.Errorf("%s is answered %d times without a mark: %q", token, plain, w.texts(anna))
+		}
+	}
+}
+
+// ask writes to the bot and returns the token of the message.
+func (w *world) ask(n int) string {
+	token := fmt.Sprintf("<m%d>", n)
+	w.telegram.Say(anna, "hear "+token)
+	return token
+}
+
+func (w *world) hears(token string) {
+	w.t.Helper()
+	w.eventually("an answer to "+token, func() bool {
+		return strings.Contains(strings.Join(w.texts(anna), "\n"), token)
+	})
+}
+
+func TestAStandbyTakesOverFromAKilledOwner(t *testing.T) {
+	t.Parallel()
+	_, all := nodes(t, "a", "b")
+	a, b := all[0], all[1]
+	a.start()
+	a.telegramReady()
+	b.standsBy()
+	tokens := []string{a.ask(1)}
+	a.hears(tokens[0])
+	for n, pair := range [][2]*world{{a, b}, {b, a}} {
+		owner, standby := pair[0], pair[1]
+		token := owner.ask(10 + n) // nothing is waited for: it is somewhere on its way
+		owner.crash()
+		tokens = append(tokens, token)
+		standby.hears(token)
+		owner.standsBy()
+	}
+	a.answeredOnce(tokens...)
+}
+
+func TestAStandbyTakesOverFromAStoppedOwner(t *testing.T) {
+	t.Parallel()
+	_, all := nodes(t, "a", "b")
+	a, b := all[0], all[1]
+	a.start()
+	a.telegramReady()
+	b.standsBy()
+	first := a.ask(1)
+	a.hears(first)
+	below := descendants(t, a.kernel.pid())
+	if err := syscall.Kill(a.kernel.pid(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	second := a.ask(2)
+	b.hears(second)
+	if err := syscall.Kill(a.kernel.pid(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	a.eventually("the old owner to be a standby", func() bool {
+		return strings.Count(a.kernel.output.String(), "as the node") == 2
+	})
+	a.gone(below)
+	third := b.ask(3)
+	b.hears(third)
+	a.answeredOnce(first, second, third)
+}
+
+func TestACellSurvivesARestartOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server, all := nodes(t, "a", "b")
+	a, b := all[0], all[1]
+	a.start()
+	a.telegramReady()
+	b.standsBy()
+	first := a.ask(1)
+	a.hears(first)
+	server.Restart()
+	second := a.ask(2)
+	a.hears(second)
+	a.answeredOnce(first, second)
+}
