@@ -23,7 +23,7 @@ import (
 // sameState fails unless a copy has the rows of a store.
 func sameState(t *testing.T, s *Store, f *Follower) {
 	t.Helper()
-	if want, got := rows(t, s.write), rows(t, f.conn); !slices.Equal(got, want) {
+	if want, got := rows(t, reader(t, s)), rows(t, f.conn); !slices.Equal(got, want) {
 		t.Errorf("the copy has %d rows, the owner %d", len(got), len(want))
 	}
 }
@@ -291,7 +291,7 @@ func TestWhatAPatchsetDoesNotCarry(t *testing.T) {
 		}
 		return errors.Join(err, put)
 	}))
-	digests := [2][32]byte{must1(stateDigest(next.write)), must1(stateDigest(follow(t, log, "f").conn))}
+	digests := [2][32]byte{must1(stateDigest(reader(t, next.Store))), must1(stateDigest(follow(t, log, "f").conn))}
 	if digests[0] != digests[1] {
 		t.Error("the digests of the same state differ")
 	}
@@ -301,7 +301,7 @@ func TestWhatAPatchsetDoesNotCarry(t *testing.T) {
 func TestEveryTableHasAPrimaryKey(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, &commitlogtest.Memory{})
-	keyless, err := number(n.write, "SELECT count(*) FROM sqlite_schema s WHERE type = 'table' AND name NOT LIKE 'sqlite_%' "+
+	keyless, err := number(reader(t, n.Store), "SELECT count(*) FROM sqlite_schema s WHERE type = 'table' AND name NOT LIKE 'sqlite_%' "+
 		"AND NOT EXISTS (SELECT 1 FROM pragma_table_info(s.name) WHERE pk > 0)")
 	if err != nil || keyless > 0 {
 		t.Errorf("%d tables have no primary key, %v", keyless, err)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"zombiezen.com/go/sqlite"
+
 	"github.com/switchboard-run/switchboard/store/commitlog"
 	"github.com/switchboard-run/switchboard/store/commitlog/commitlogtest"
 )
@@ -47,6 +49,15 @@ func follow(t *testing.T, log commitlog.Log, name string) *Follower {
 	_, err = f.CatchUp(context.Background())
 	must(t, err)
 	return f
+}
+
+// reader is a connection of the test's own to an open store.
+func reader(t *testing.T, s *Store) *sqlite.Conn {
+	t.Helper()
+	conn, err := sqlite.OpenConn(s.path, sqlite.OpenReadOnly)
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
 }
 
 func mkdir(path string) error { return os.MkdirAll(filepath.Dir(path), 0o700) }

@@ -69,7 +69,7 @@ func TestALogGetsEveryChange(t *testing.T) {
 		must(t, change(n.Store, i))
 	}
 	other := follow(t, n.log, "other")
-	want, got := rows(t, n.write), rows(t, other.conn)
+	want, got := rows(t, reader(t, n.Store)), rows(t, other.conn)
 	if !slices.Equal(got, want) || len(got) < 200 {
 		t.Errorf("the log leads to %d rows, the store has %d", len(got), len(want))
 	}
@@ -82,18 +82,18 @@ func TestWhatIsNotSentIsNotCommitted(t *testing.T) {
 	log := &commitlogtest.Memory{Faulty: func() commitlogtest.Fault { return fault }}
 	n := newNode(t, log)
 	must(t, change(n.Store, 1))
-	before := rows(t, n.write)
+	before := rows(t, reader(t, n.Store))
 	fault = commitlogtest.Unsent
 	if err := change(n.Store, 2); !errors.Is(err, journal.ErrStalled) {
 		t.Errorf("got %v, want %v", err, journal.ErrStalled)
 	}
-	if after := rows(t, n.write); !slices.Equal(after, before) {
+	if after := rows(t, reader(t, n.Store)); !slices.Equal(after, before) {
 		t.Error("the store has changed")
 	}
 	fault = commitlogtest.None
 	must(t, change(n.Store, 3))
 	other := follow(t, log, "other")
-	if want, got := rows(t, n.write), rows(t, other.conn); !slices.Equal(got, want) {
+	if want, got := rows(t, reader(t, n.Store)), rows(t, other.conn); !slices.Equal(got, want) {
 		t.Errorf("after the failures the log leads to %d rows, the store has %d", len(got), len(want))
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"zombiezen.com/go/sqlite"
+
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -192,7 +194,13 @@ func (s *simulation) finish() {
 			s.failed("%s was reported as not stored (%v), and is there", name, outcome)
 		}
 	}
-	digest, _ := stateDigest(store.write)
+	conn, err := sqlite.OpenConn(s.paths[0], sqlite.OpenReadOnly)
+	if err != nil {
+		s.failed("read: %v", err)
+		return
+	}
+	defer conn.Close()
+	digest, _ := stateDigest(conn)
 	for i, path := range s.paths { // copies that were owners agree
 		if i == 0 {
 			continue
