@@ -267,7 +267,7 @@ func (d *diagnosis) running(s admin.Status, seen *home.Inspection) {
 				hint += fmt.Sprintf("; `switchboard extensions restart %s` starts it again", x.Id)
 			}
 			f := d.add("Extensions", levelError, hint, "%s is %s: %s", x.Id, strings.ReplaceAll(x.State, "_", " "), x.LastError)
-			f.Detail = lastLines(x.Crash, 12)
+			f.Detail = lastLines(x.Crash, 16)
 		case x.State == "inactive" && x.Detail != "":
 			d.add("Extensions", levelError, "", "%s does not run: %s", x.Id, x.Detail)
 		case x.State != "active" && x.State != stateDisabled && x.State != stateInvalid && x.State != stateNotAllowed:

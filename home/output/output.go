@@ -1,5 +1,5 @@
 // Package output turns what the processes of extensions write into log lines, and keeps
-// the end of it, which says why a process died.
+// its beginning and its end, which say why a process died.
 package output
 
 import (
@@ -20,14 +20,15 @@ import (
 )
 
 const (
-	keepTail = 12       // last lines that are kept
+	keepHead = 8        // first lines that are kept: they usually say why a process did not start
+	keepTail = 4        // last lines that are kept
 	keepLine = 512      // bytes kept of each of them
 	maxCrash = 16 << 10 // bytes kept of a stack trace
 )
 
 // Output is what one process writes, line by line: log lines in hclog's JSON
 // go unchanged to the log of the extension that they name, all others become such
-// lines. It keeps the last lines, which say why the process died. It implements
+// lines. It keeps the first lines and the last ones, which say why the process died. It implements
 // launch.Output.
 //
 // Secrets of the process are redacted everywhere: in a URL of an error, at the end
@@ -43,7 +44,9 @@ type Output struct {
 
 	mu     sync.Mutex
 	given  []string // secrets so far, each followed by redacted
-	tail   []string // the last lines, or a stack trace
+	head   []string // the first lines
+	tail   []string // the last lines after them, or a stack trace
+	left   bool     // lines between them were left out
 	errors string   // the last log line of level error
 	panics bool
 	trace  int // bytes of the stack trace
@@ -154,10 +157,13 @@ func (o *Output) remember(stream, line string) bool {
 	defer o.mu.Unlock()
 	ends := strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
 	if ends && !o.panics && stream == "stderr" {
-		o.panics, o.tail = true, nil
+		o.panics, o.head, o.tail, o.left = true, nil, nil, false
 	}
 	switch {
+	case !o.panics && len(o.head) < keepHead:
+		o.head = append(o.head, cut(line))
 	case !o.panics:
+		o.left = o.left || len(o.tail) == keepTail
 		o.tail = append(o.tail[max(0, len(o.tail)-keepTail+1):], cut(line))
 	case stream == "stderr" && o.trace < maxCrash:
 		o.tail = append(o.tail, line)
@@ -166,18 +172,24 @@ func (o *Output) remember(stream, line string) bool {
 	return o.panics
 }
 
-// Last is the end of the output: in one line, and in full.
+// Last is why the process ended, as far as its output says so: in one line, and in full: a
+// panic with its stack, or the first lines and the last ones.
 func (o *Output) Last() (summary, full string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	full = strings.Join(o.tail, "\n")
+	lines := slices.Clone(o.head)
+	if o.left {
+		lines = append(lines, "…")
+	}
+	lines = append(lines, o.tail...)
+	full = strings.Join(lines, "\n")
 	switch {
 	case o.panics:
 		return cut(o.tail[0]), full
 	case o.errors != "":
 		return o.errors, full
-	case len(o.tail) > 0:
-		return o.tail[len(o.tail)-1], full
+	case len(lines) > 0:
+		return lines[len(lines)-1], full
 	}
 	return "", ""
 }
