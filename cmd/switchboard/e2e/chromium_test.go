@@ -47,16 +47,18 @@ func needChromium(t *testing.T) {
 func (w *world) chromium(more ...chromedp.ExecAllocatorOption) context.Context {
 	w.t.Helper()
 	needChromium(w.t)
+	// Not in the test's own directory: the browser's last processes may still write.
+	profile, err := os.MkdirTemp(built, "profile")
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	flags := append(append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...),
 		chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.UserDataDir(filepath.Join(w.t.TempDir(), "profile")),
+		chromedp.UserDataDir(profile),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-quic", true), chromedp.Flag("lang", "en-US"),
 	)
-	// The test's own context ends before the picture of a failure can be taken.
-	outer, stop := context.WithTimeout(context.WithoutCancel(w.t.Context()), patience)
-	w.t.Cleanup(stop)
-	allocator, end := chromedp.NewExecAllocator(outer, append(flags, more...)...)
+	allocator, end := chromedp.NewExecAllocator(w.ctx(), append(flags, more...)...)
 	w.t.Cleanup(end)
 	ctx, cancel := chromedp.NewContext(allocator)
 	w.t.Cleanup(cancel)
