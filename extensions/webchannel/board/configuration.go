@@ -63,7 +63,7 @@ func (b *board) configuration(mux *http.ServeMux) {
 	})
 }
 
-var place = regexp.MustCompile(`(?:line |:)(\d+)`)
+var place = regexp.MustCompile(`(?:line |\.yaml:)(\d+)`)
 
 // linesOf returns the lines of a file, with those marked that problems name.
 func linesOf(text string, problems []string) (all []line) {
