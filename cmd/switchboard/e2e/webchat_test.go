@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -117,7 +118,14 @@ func TestChattingWhileTheKernelIsKilled(t *testing.T) {
 		}
 	}
 	check()
-	before := strings.Join(b.lines(), "\n")
+	before, page := strings.Join(b.lines(), "\n"), b.value("location.origin")
+	w.eventually("the page of the last kernel", func() bool {
+		r, err := http.Get(page + "/healthz") //nolint:noctx // a look at a server of this machine
+		if err != nil {
+			return false
+		}
+		return r.Body.Close() == nil
+	})
 	b.run(chromedp.Reload())
 	b.sees("#text")
 	b.shows(strings.Split(before, "\n")...)
