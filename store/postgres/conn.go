@@ -62,15 +62,9 @@ func notice(pg *pgconn.PgConn, n *pgconn.Notice) {
 	}
 }
 
-// drop closes the connection at once. A statement that runs on it may still happen.
-func (c *conn) drop() {
-	_ = c.pg.Conn().Close()
-	if !c.pg.IsBusy() {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = c.pg.Close(ended)
-	}
-}
+// drop closes the connection at once. A statement that runs on it may still happen. It
+// asks pgconn nothing, whose state belongs to the goroutine that runs the statement.
+func (c *conn) drop() { _ = c.pg.Conn().Close() }
 
 // row is what a statement returned: bytea, text and numbers in PostgreSQL's binary form.
 type row [][]byte

@@ -192,29 +192,28 @@ const askEvery = time.Second
 // answer, or the statement, is lost on the way.
 func (s steps) watch(c *conn) (stop func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
-	var ask func()
-	timer := time.AfterFunc(askEvery, func() { ask() })
-	ask = func() {
-		asking, done := context.WithTimeout(ctx, connectTimeout)
-		defer done()
-		var got result
-		err := s.cell.database.with(asking, func(ctx context.Context, other *conn) (err error) {
-			got, err = other.exec(ctx, "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2 "+
-				"AND state = 'active'", int64(c.pg.PID()), c.started)
-			return err
-		})
-		switch {
-		case ctx.Err() != nil:
-		case err == nil && len(got.rows) == 0:
-			_ = c.pg.Conn().Close()
-		default:
-			timer.Reset(askEvery)
+	go func() {
+		for pause(ctx, askEvery); ctx.Err() == nil; pause(ctx, askEvery) {
+			if !s.working(ctx, c) && ctx.Err() == nil {
+				c.drop()
+				return
+			}
 		}
-	}
-	return func() {
-		cancel()
-		timer.Stop()
-	}
+	}()
+	return cancel
+}
+
+// working tells whether a statement runs on the connection's backend. In doubt it does.
+func (s steps) working(ctx context.Context, c *conn) bool {
+	ctx, done := context.WithTimeout(ctx, connectTimeout)
+	defer done()
+	var got result
+	err := s.cell.database.with(ctx, func(ctx context.Context, other *conn) (err error) {
+		got, err = other.exec(ctx, "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2 "+
+			"AND state = 'active'", int64(c.pg.PID()), c.started)
+		return err
+	})
+	return err != nil || len(got.rows) > 0
 }
 
 // Settle implements commitlog.Steps. Its write locks the cell's row, so that no append
