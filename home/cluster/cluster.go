@@ -126,8 +126,12 @@ func (n *Node) Store(ctx context.Context) (journal.Store, error) {
 			turns <- t
 		}
 	}()
+	var lost *commitlog.Position // of this copy: entries that PostgreSQL had reported are gone
 	for {
-		_, err := follower.CatchUp(ctx)
+		progress, err := follower.CatchUp(ctx)
+		if progress.Lost != nil {
+			lost = progress.Lost
+		}
 		if err != nil && ctx.Err() == nil {
 			n.options.Log.Warn("following the log failed; this is tried again", "error", err)
 		}
@@ -136,7 +140,7 @@ func (n *Node) Store(ctx context.Context) (journal.Store, error) {
 			if !ok {
 				return nil, errors.Join(context.Cause(ctx), follower.Close())
 			}
-			return n.own(ctx, turn, follower)
+			return n.own(ctx, turn, follower, lost)
 		case <-n.lost.Done():
 			return nil, errors.Join(context.Cause(n.lost), follower.Close())
 		case <-time.After(followEvery):
@@ -150,15 +154,17 @@ func (n *Node) follow() (*sqlite.Follower, error) {
 	return sqlite.Follow(n.options.Copy, n.cell, n.sqliteOptions())
 }
 
-// own takes the cell over.
-func (n *Node) own(ctx context.Context, turn *postgres.Turn, f *sqlite.Follower) (journal.Store, error) {
+// own takes the cell over. lost is what the log lost while this node followed it.
+func (n *Node) own(
+	ctx context.Context, turn *postgres.Turn, f *sqlite.Follower, lost *commitlog.Position,
+) (journal.Store, error) {
 	began := time.Now()
 	tenure, err := n.cell.Acquire(ctx, n.options.Name)
 	if err != nil {
 		turn.End()
 		return nil, errors.Join(err, f.Close())
 	}
-	s, done, err := f.Own(ctx, tenure, nil, n.sqliteOptions())
+	s, done, err := f.Own(ctx, tenure, lost, n.sqliteOptions())
 	if err != nil {
 		turn.End()
 		return nil, errors.Join(err, tenure.Release(ctx))
