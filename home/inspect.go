@@ -43,6 +43,7 @@ type InspectedEntry struct {
 	Waiting  string              // what the owner can do if it is not allowed, or only an older version is
 	Disabled *manifests.Disabled // why it does not start; nil: it does
 	Missing  []string            // required secrets that are not set
+	Unused   []string            // what it provides or waits for in vain, and why; not of built-ins
 	Config   map[string]any      // in force
 	Secrets  map[string]string   // that it gets
 	// Env looks up the variables of the manifest's run.env.
@@ -85,6 +86,9 @@ func Inspect(o Options) (*Inspection, error) {
 		}
 		if m := p.members[e.ID]; m != nil && x.Disabled == nil {
 			x.Missing, x.Config, x.Secrets, x.Env = m.missing, m.config, m.secrets, m.env
+			if !e.Builtin {
+				x.Unused = p.unused(e.ID)
+			}
 		}
 		found.Entries = append(found.Entries, x)
 	}

@@ -127,6 +127,9 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, runnin
 			d.add("Extensions", levelWarning, "", "%s: %s", e.ID, e.Waiting)
 		}
 		good++
+		for _, why := range e.Unused {
+			d.add("Extensions", levelWarning, "", "%s: %s", e.ID, why)
+		}
 		if command := e.Manifest.Executable(); command != "" {
 			if err := executable(command); err != nil {
 				d.add("Extensions", levelError, "build it, or correct run.command in "+e.Manifest.File, "%s cannot start: %s",

@@ -49,6 +49,7 @@ func newExtensionsList() *cobra.Command {
 		for _, x := range servers {
 			all = append(all, serverRow(x))
 		}
+		noteUnused(all)
 		return list(c, *asJSON, all, "ID NAME VERSION KIND STATE READINESS RESTARTS SINCE SANDBOX DETAIL |"+
 			" SANDBOX VERSION NAME SINCE KIND RESTARTS",
 			"There are no extensions.",
@@ -64,6 +65,25 @@ func newExtensionsList() *cobra.Command {
 			})
 	})
 	return c
+}
+
+// noteUnused adds what extensions provide or wait for in vain to their details.
+func noteUnused(all []*adminv1.Extension) {
+	h, err := findHome()
+	if err != nil {
+		return
+	}
+	seen, err := inspect(h)
+	if err != nil {
+		return // `switchboard doctor` says why
+	}
+	for _, x := range all {
+		for _, e := range seen.Entries {
+			if e.ID == x.Id && len(e.Unused) > 0 && x.Detail == "" {
+				x.Detail = strings.Join(e.Unused, "; ")
+			}
+		}
+	}
 }
 
 // sandboxCell shows the level of an extension's sandbox.
