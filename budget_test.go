@@ -24,7 +24,7 @@ var budgets = map[string]budget{
 	"kernel":            {852, 890},
 	"kernel/admin":      {599, 400},
 	"kernel/blobs":      {182, 180},
-	"kernel/bus":        {3018, 2950},
+	"kernel/bus":        {3023, 2950},
 	"kernel/clock":      {81, 120},
 	"kernel/directory":  {224, 240},
 	"kernel/fair":       {142, 190},
@@ -40,7 +40,7 @@ var budgets = map[string]budget{
 }
 
 // kernelBudget is that of all packages together.
-var kernelBudget = budget{14392, 12000}
+var kernelBudget = budget{14397, 12000}
 
 func TestKernelStaysWithinItsBudget(t *testing.T) {
 	t.Parallel()

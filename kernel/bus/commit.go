@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -254,7 +255,11 @@ func (t *Tx) append(e *busv1.Event, byModel bool) error {
 			e.Hop = 0
 		}
 	}
-	if limit := contract.MaxHops + t.moreHops; e.GetHop() > limit {
+	limit := contract.MaxHops + t.moreHops
+	if strings.HasPrefix(t.cause.GetTopic(), contract.TopicChannelSend) {
+		limit += hopsOfDeath // what was sent cannot be taken back: it is noted
+	}
+	if e.GetHop() > limit {
 		const text = "%w: %s would be event %d in a row without a turn of a model (the chain began with %s): the limit is %d"
 		return fmt.Errorf(text, contract.ErrInvalid, e.GetTopic(), e.GetHop(), e.GetCorrelationId(), limit)
 	}

@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/switchboard-run/switchboard/contract"
 )
 
 // echoAgent answers what people write without a model.
@@ -159,6 +162,34 @@ func TestAnExtensionCallsAToolWithoutAGrant(t *testing.T) {
 	want := `the manifest of "caller" lacks "permissions: {tools: [scheduler/schedule_once]}"`
 	if got := s.line(1, "caller", "out"); !strings.Contains(got, want) {
 		t.Errorf("commit: %s, want %s", got, want)
+	}
+}
+
+// TestCallsThatCauseEachOtherEnd has each result lead to the next call, for ever. The limit
+// of events that follow one another without a turn of a model ends it, and the rest goes on.
+func TestCallsThatCauseEachOtherEnd(t *testing.T) {
+	t.Parallel()
+	s := newCaller(t, "", "permissions: {tools: [lab/*]}")
+	s.probe("looper", "looper", "permissions: {tools: [lab/*]}")
+	s.probe("lab", "tools", "provides: {tools: true}")
+	s.open()
+	s.release()
+	s.request("looper", "in", `{"id": "1", "tool": "lab/look", "arguments": {}}`)
+	s.eventually("the end of the chain", func() bool { return len(s.dead()) > 0 })
+	s.eventually("the owner is told", func() bool {
+		return slices.ContainsFunc(s.texts(anna), func(text string) bool { return strings.Contains(text, "An event loop was stopped while looper") })
+	})
+	s.settled()
+	dead := s.dead()
+	if len(dead) != 1 || !strings.Contains(dead[0], "tool.result.looper") || !strings.Contains(dead[0], "without a turn of a model") {
+		t.Errorf("dead letters: %q", dead)
+	}
+	if n := len(s.lines("lab", "calls")); n == 0 || n > contract.MaxHops {
+		t.Errorf("%d calls, at most %d should follow one another", n, contract.MaxHops)
+	}
+	s.request("caller", "in", `{"id": "1", "tool": "lab/look", "arguments": {}}`)
+	if got := s.line(1, "caller", "results"); got != "1 false the result of look" {
+		t.Errorf("afterwards a call has %q", got)
 	}
 }
 

@@ -6,6 +6,7 @@
 //	         answers in the file out
 //	asker    as bus; what comes on its topic <id>.answered is noted in the file
 //	         answers
+//	looper   is a caller that answers each result with the next call
 //	caller   calls tools: those of the JSON lines from the fifo in, and at a message of a
 //	         person the one in the file then; results are noted in the file results
 //	tools    two tools that note each run in the file calls: slow waits until
@@ -74,6 +75,11 @@ func main() {
 		e.Run, e.Handle, e.Results = callTools, callThen, func(_ context.Context, r sdk.CallResult) (sdk.Effects, error) {
 			note("results", fmt.Sprintf("%s %t %s", r.ID, r.IsError, r.Content))
 			return nil, nil
+		}
+	case "looper":
+		e.Run, e.Results = callTools, func(_ context.Context, r sdk.CallResult) (sdk.Effects, error) {
+			note("results", r.ID)
+			return sdk.Effects{sdk.Call(r.ID+"+", "lab/look", json.RawMessage("{}"))}, nil
 		}
 	case "tools":
 		e.Tools = tools
