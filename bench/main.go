@@ -34,6 +34,7 @@ var measurements = []struct {
 	{"inbox", fullInbox},
 	{"channels", channels},
 	{"web", web},
+	{"boards", boards},
 	{"photos", photos},
 	{"household", household},
 	{"tools", toolCalls},
@@ -58,7 +59,7 @@ func main() {
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
 	only := flag.String("only", "", "comma-separated: "+
 		"start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,"+
-		"channels,web,photos,household,tools,installed,hostile")
+		"channels,web,boards,photos,household,tools,installed,hostile")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -143,21 +143,7 @@ func overPage(reply func(chat int64)) (*way, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Jar, err = cookiejar.New(nil); err != nil {
-		return nil, err
-	}
-	w.begin = func(d *bed) error {
-		link, err := d.command("web", "--no-open")
-		if err != nil {
-			return err
-		}
-		first, _, _ := strings.Cut(link, "\n")
-		answer, err := s.Get(first)
-		if err == nil {
-			err = answer.Body.Close()
-		}
-		return err
-	}
+	w.begin = s.login
 	w.say = func(chat int64, text string) {
 		if err := s.follow(chat); err != nil {
 			fmt.Fprintln(os.Stderr, "bench: the page:", err) // no reply comes: the measurement fails
@@ -167,6 +153,23 @@ func overPage(reply func(chat int64)) (*way, error) {
 		})
 	}
 	return w, nil
+}
+
+// login follows a link that logs in, as a browser does.
+func (s *site) login(d *bed) (err error) {
+	if s.Jar, err = cookiejar.New(nil); err != nil {
+		return err
+	}
+	link, err := d.command("web", "--no-open")
+	if err != nil {
+		return err
+	}
+	first, _, _ := strings.Cut(link, "\n")
+	answer, err := s.Get(first)
+	if err == nil {
+		err = answer.Body.Close()
+	}
+	return err
 }
 
 // follow opens the conversation of a chat.
