@@ -39,7 +39,8 @@ func boards(b *bench) error {
 	}
 	for i, n := range counts {
 		fmt.Printf("%d boards open: message to reply, p50 %s, CPU of all processes per message %s; most memory %.1f MiB; "+
-			"%d updates sent\n", n, spread(p50[i], milliseconds), spread(cpu[i], milliseconds), float64(memory[i])/1024, updates[i])
+			"%d updates sent\n",
+			n, spread(p50[i], milliseconds), spread(cpu[i], milliseconds), float64(memory[i])/1024, updates[i])
 	}
 	return nil
 }
@@ -84,7 +85,7 @@ func (s *site) watched(d *bed, n, messages int) (seen paced, p pages, err error)
 		if err != nil {
 			return seen, p, err
 		}
-		answer, err := s.Do(q)
+		answer, err := s.Do(q) //nolint:bodyclose // closed when the measurement ends
 		if err != nil {
 			return seen, p, err
 		}
