@@ -7,6 +7,10 @@
 //   - A question of a client is asked once. The same question of the same client joins the
 //     open one, also after a crash of any process, and gets an answer that no one has
 //     fetched yet, for a day.
+//   - A text of a client is sent once, by the kernel's effect call, or with the mark of a
+//     possible repetition. The same text of the same client, in another process, joins one
+//     whose result no one has fetched, for ten minutes.
+//   - What a client that acts for another person asks reaches that person, in private.
 //
 // The server itself (package sdk/mcpserver) runs in the client's process. All tools are
 // private: only the owner's side calls them.
@@ -52,6 +56,8 @@ func build(now func() time.Time) sdk.Extension {
 		ID:     clients.ID,
 		Start:  s.start,
 		Handle: s.handle,
+		// The clients read the results.
+		Results: func(context.Context, sdk.CallResult) (sdk.Effects, error) { return nil, nil },
 		Tools: []sdk.Tool{
 			{
 				Name: "clients", Description: "List the MCP clients that the configuration allows.", ReadOnly: true,
@@ -67,9 +73,18 @@ func build(now func() time.Time) sdk.Extension {
 				Name: "ask", Description: "Ask the owner for an MCP client, or join the same open question.",
 				Private: true, Idempotent: true, Call: s.ask,
 				Schema: json.RawMessage(object + `"required":["client","question"],"properties":{"client":{"type":"string"},` +
-					`"question":{"type":"string","minLength":1,"maxLength":4000},"approve":{"type":"boolean"},` +
+					`"for":{"type":"string"},"approve":{"type":"boolean"},` +
+					`"question":{"type":"string","minLength":1,"maxLength":4000},` +
 					`"options":{"type":"array","items":{"type":"string","minLength":1,"maxLength":200},"minItems":2,` +
 					`"maxItems":20},"timeout_seconds":{"type":"integer","minimum":10,"maximum":86400}}}`),
+			},
+			{
+				Name: "send", Description: "Send a text for an MCP client, or join the same one that is under way.",
+				Private: true, Idempotent: true, Call: s.send, Schema: json.RawMessage(object + sendSchema),
+			},
+			{
+				Name: "sent", Description: "Forget a text of an MCP client, which has the result.",
+				Private: true, Idempotent: true, Call: s.sent, Schema: json.RawMessage(object + sendSchema),
 			},
 			{
 				Name: "answered", Description: "Forget a question of an MCP client, which has the answer.",
@@ -84,6 +99,7 @@ func build(now func() time.Time) sdk.Extension {
 type kernel interface {
 	Get(ctx context.Context, key string) (sdk.Value, error)
 	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
+	Ask(ctx context.Context, tool string, arguments any) (sdk.ToolResult, error)
 }
 
 type server struct {
@@ -176,7 +192,11 @@ func (s *server) ask(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 	if _, err := s.client(args.Client); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	asked, err := json.Marshal([]any{args.Client, args.Question, args.Approve, args.Options})
+	words := []any{args.Client, args.Question, args.Approve, args.Options}
+	if args.For != "" {
+		words = append(words, args.For)
+	}
+	asked, err := json.Marshal(words)
 	if err != nil {
 		return sdk.ToolResult{}, err
 	}
@@ -202,6 +222,10 @@ func (s *server) ask(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 	if q.ID != "" {
 		effects = append(effects, sdk.Delete(idPrefix+q.ID))
 	}
+	to, err := s.recipient(ctx, args.For, "")
+	if err != nil {
+		return sdk.ToolResult{}, fmt.Errorf("%w; no one was asked", err)
+	}
 	q = clients.Question{ID: strings.ToLower(rand.Text()), Client: args.Client, Created: s.now().UTC()}
 	kind := contract.AskAnswer
 	switch {
@@ -217,7 +241,7 @@ func (s *server) ask(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error
 		sdk.PutAt(key, q, stored.Version), sdk.Put(idPrefix+q.ID, key),
 		sdk.Publish(contract.TopicUserAsk, contract.UserAsk{
 			Text: clients.Signed(args.Client, args.Question), Kind: kind, Options: args.Options, ExpiresSeconds: args.Timeout,
-			Topic: clients.TopicAnswered, Ref: q.ID,
+			ReplyTo: to.ReplyTo, Topic: clients.TopicAnswered, Ref: q.ID,
 		}, sdk.Dedupe("ask/"+q.ID)))...)
 }
 

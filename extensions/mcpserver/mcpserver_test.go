@@ -37,6 +37,10 @@ func (s store) Scan(_ context.Context, prefix string, each func(sdk.Value) error
 	return nil
 }
 
+func (s store) Ask(context.Context, string, any) (sdk.ToolResult, error) {
+	return sdk.ToolResult{}, contract.ErrNotFound
+}
+
 // commit applies what effects do to the store, and returns what they publish.
 func (s store) commit(t *testing.T, effects sdk.Effects) (published []string) {
 	t.Helper()

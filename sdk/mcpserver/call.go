@@ -63,9 +63,12 @@ func (s *Server) run(
 			return refusal, true, err
 		}
 	}
-	if t.full == askUser {
+	switch t.full {
+	case askUser:
 		content, err = s.askUser(ctx, req, client, arguments)
 		return content, false, err
+	case sendToChannel, sendToPerson:
+		return s.send(ctx, req, client, arguments)
 	}
 	for attempt := 1; ; attempt++ {
 		k, err := s.connect(ctx)
@@ -99,7 +102,7 @@ func alive(ctx context.Context, k *admin.Client) bool {
 }
 
 // record records a call, if the client may make it.
-func (s *Server) record(ctx context.Context, t *tool, arguments json.RawMessage) (c clients.Client, err error) {
+func (s *Server) record(ctx context.Context, t *tool, arguments json.RawMessage) (c acting, err error) {
 	s.mu.Lock()
 	name := s.client
 	s.mu.Unlock()
@@ -112,7 +115,10 @@ func (s *Server) record(ctx context.Context, t *tool, arguments json.RawMessage)
 	for attempt := 1; ; attempt++ {
 		k, err := s.connect(ctx)
 		if err == nil {
-			c, err = callTool[clients.Client](ctx, k, &adminv1.CallToolRequest{Name: clients.ToolCall}, call)
+			c.Client, err = callTool[clients.Client](ctx, k, &adminv1.CallToolRequest{Name: clients.ToolCall}, call)
+		}
+		if err == nil {
+			c.person, err = personOf(ctx, k, c.Client)
 		}
 		if !stopped(err) {
 			return c, err
@@ -126,48 +132,18 @@ func (s *Server) record(ctx context.Context, t *tool, arguments json.RawMessage)
 
 // once makes a call once.
 func (s *Server) once(
-	ctx context.Context, k *admin.Client, client clients.Client, t *tool, arguments json.RawMessage,
+	ctx context.Context, k *admin.Client, client acting, t *tool, arguments json.RawMessage,
 ) (content string, isError bool, err error) {
 	switch t.full {
 	case listChannels, listAgents:
 		content, err = s.directory(ctx, k, t.full)
 		return content, false, err
-	case sendToChannel:
-		return send(ctx, k, client, arguments)
 	}
-	q := &adminv1.CallToolRequest{Name: t.full, Arguments: arguments}
-	if q.Person, err = personOf(ctx, k, client); err != nil {
-		return "", false, err
+	q := &adminv1.CallToolRequest{
+		Name: t.full, Arguments: arguments, Person: client.person, Household: client.Person == "",
 	}
-	q.Household = client.Person == ""
 	result, err := invoke(ctx, k, q)
 	return result.GetContent(), result.GetIsError(), err
-}
-
-// personOf returns for whom a client acts. While all people are the owner, nothing is kept
-// apart.
-func personOf(ctx context.Context, k *admin.Client, client clients.Client) (id string, err error) {
-	all, err := k.People(ctx, &adminv1.PeopleRequest{})
-	if err != nil {
-		return "", err
-	}
-	var found []*adminv1.Person
-	others := false
-	for _, p := range all.GetPeople() {
-		isOwner := p.GetRole() == "owner"
-		others = others || !isOwner
-		if client.Person == "" && isOwner || client.Person != "" && strings.EqualFold(p.GetName(), client.Person) {
-			found = append(found, p)
-		}
-	}
-	switch {
-	case client.Person == "" && (!others || len(found) == 0):
-		return "", nil
-	case len(found) != 1:
-		return "", fmt.Errorf("%w: %d people are named %q (mcp.clients.%s.person in config.yaml); `switchboard people list` "+
-			"lists them", contract.ErrNotFound, len(found), client.Person, client.Name)
-	}
-	return found[0].GetId(), nil
 }
 
 // directory answers list_channels and list_agents.
@@ -210,43 +186,18 @@ func decode(arguments json.RawMessage, into any) error {
 	return nil
 }
 
-// send sends a text, with the client's name, to the default recipient of a channel.
-func send(
-	ctx context.Context, k *admin.Client, client clients.Client, arguments json.RawMessage,
-) (content string, isError bool, err error) {
-	var args struct {
-		Channel string `json:"channel_id"`
-		Text    string `json:"text"`
-	}
-	if err := decode(arguments, &args); err != nil {
-		return "", false, err
-	}
-	if args.Channel == "" || contract.Blank(args.Text) {
-		return "", false, fmt.Errorf("%w: give a channel_id and a text; nothing was sent", contract.ErrInvalid)
-	}
-	sent, err := k.Send(ctx, &adminv1.SendRequest{Channel: args.Channel, Text: clients.Signed(client.Name, args.Text)})
-	if err != nil {
-		if !stopped(err) {
-			err = fmt.Errorf("%w; nothing was sent", err)
-		}
-		return "", false, err
-	}
-	encoded, err := json.Marshal(map[string]any{
-		"status": sent.GetStatus(), "channel_id": sent.GetChannelId(), "detail": sent.GetDetail(),
-	})
-	return string(encoded), sent.GetStatus() == "failed", err
-}
-
-// approval asks the owner before a call. The refusal is empty if they agree.
+// approval asks the person for whom the client acts before a call. The refusal is empty if
+// they agree.
 func (s *Server) approval(
-	ctx context.Context, req *mcp.CallToolRequest, client clients.Client, t *tool, arguments json.RawMessage,
+	ctx context.Context, req *mcp.CallToolRequest, client acting, t *tool, arguments json.RawMessage,
 ) (refusal string, err error) {
 	shortened := string(arguments)
 	if len(shortened) > 1000 {
 		shortened = strings.ToValidUTF8(shortened[:1000], "") + "..."
 	}
 	q, err := s.ask(ctx, req, clients.Ask{
-		Client: client.Name, Approve: true, Question: "run " + t.full + "?\n\n```\n" + shortened + "\n```",
+		Client: client.Name, For: client.asked(), Approve: true,
+		Question: "run " + t.full + "?\n\n```\n" + shortened + "\n```",
 	})
 	switch {
 	case err != nil:
@@ -254,18 +205,18 @@ func (s *Server) approval(
 	case q.Outcome == contract.AskAnswered && q.Answer == "yes":
 		return "", nil
 	}
-	return "The owner did not allow it. Nothing was done.", nil
+	return "The user did not allow it. Nothing was done.", nil
 }
 
 // askUser answers ask_user.
 func (s *Server) askUser(
-	ctx context.Context, req *mcp.CallToolRequest, client clients.Client, arguments json.RawMessage,
+	ctx context.Context, req *mcp.CallToolRequest, client acting, arguments json.RawMessage,
 ) (string, error) {
 	args := clients.Ask{}
 	if err := decode(arguments, &args); err != nil {
 		return "", err
 	}
-	args.Client, args.Approve = client.Name, false
+	args.Client, args.For, args.Approve = client.Name, client.asked(), false
 	q, err := s.ask(ctx, req, args)
 	switch {
 	case err != nil:
@@ -279,7 +230,7 @@ func (s *Server) askUser(
 	return string(encoded), err
 }
 
-// ask asks the owner and waits for the answer, over restarts of the kernel. When ctx ends,
+// ask asks a person and waits for the answer, over restarts of the kernel. When ctx ends,
 // or the client's connection does, the question stays open.
 func (s *Server) ask(ctx context.Context, req *mcp.CallToolRequest, args clients.Ask) (clients.Question, error) {
 	ctx, cancel := s.waiting(ctx)

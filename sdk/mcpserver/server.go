@@ -10,9 +10,12 @@
 // those of the kernel's directory; clients are told when they change.
 //
 // Without a kernel a call fails and says so; the server looks for one again and goes on. A
-// call that was under way when the kernel stopped is repeated if it only reads, or asks the
-// owner; otherwise the answer says that its outcome is unknown. A question to the owner
-// survives both processes: asking it again with the same words joins it.
+// call that was under way when the kernel stopped is repeated if it only reads, asks or
+// sends; otherwise the answer says that its outcome is unknown. A question survives both
+// processes, and a text is sent once, or with the mark of a possible repetition: asking or
+// sending again with the same words joins it.
+//
+// A client that acts for a person may do nothing while that person is blocked.
 package mcpserver
 
 import (
@@ -53,6 +56,7 @@ type Server struct {
 	closing context.Context //nolint:containedctx // of a Handler
 
 	mu      sync.Mutex
+	sending map[clients.Send]int // texts whose results are waited for, by their words
 	kernel  *admin.Client
 	client  *clients.Client // nil: the kernel has not been reached yet
 	approve []string
@@ -68,7 +72,7 @@ func New(o Options) *Server {
 	if o.Look == 0 {
 		o.Look = 5 * time.Second
 	}
-	s := &Server{Options: o, offered: map[string]*tool{}}
+	s := &Server{Options: o, offered: map[string]*tool{}, sending: map[clients.Send]int{}}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "switchboard", Title: "Switchboard", Version: o.Version},
 		&mcp.ServerOptions{
 			Instructions: "Switchboard is the user's personal assistant: it reaches them on their channels, keeps their " +
@@ -196,6 +200,11 @@ func (s *Server) refresh(ctx context.Context) error {
 		return err
 	}
 	client, approve, err := s.grants(ctx, k)
+	if err == nil {
+		if _, err = personOf(ctx, k, *client); err != nil {
+			client = nil
+		}
+	}
 	if stopped(err) {
 		s.disconnect(k)
 		return err

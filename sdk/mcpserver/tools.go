@@ -25,6 +25,7 @@ const (
 	listChannels  = "core/list_channels"
 	listAgents    = "core/list_agents"
 	sendToChannel = "core/send_to_channel"
+	sendToPerson  = "core/send_to_person"
 	askUser       = "core/ask_user"
 )
 
@@ -43,7 +44,7 @@ func usable(t *extensionv1.Tool) bool {
 	extension, _, _ := strings.Cut(t.GetName(), "/")
 	switch extension {
 	case "core":
-		return slices.Contains([]string{listChannels, listAgents, sendToChannel, askUser}, t.GetName())
+		return slices.Contains([]string{listChannels, listAgents, sendToChannel, sendToPerson, askUser}, t.GetName())
 	case clients.ID:
 		return false
 	}
@@ -160,10 +161,22 @@ const (
 
 // invoke calls a tool. It waits for an extension that is starting.
 func invoke(ctx context.Context, k *admin.Client, q *adminv1.CallToolRequest) (*adminv1.ToolResult, error) {
-	for end := time.Now().Add(startTimeout); ; {
+	end, active := time.Now().Add(startTimeout), false
+	for {
 		result, err := k.CallTool(ctx, q)
 		missing := errors.Is(err, contract.ErrNotFound) || errors.Is(err, contract.ErrUnavailable)
-		if !missing || !time.Now().Before(end) || !starting(ctx, k, q.GetName()) {
+		if !missing || active || !time.Now().Before(end) {
+			return result, err
+		}
+		state, errState := stateOf(ctx, k, q.GetName())
+		switch {
+		case errState != nil:
+			return nil, errState
+		case state == contract.StateActive: // since the call
+			active = true
+			continue
+		case !slices.Contains(
+			[]string{contract.StateStarting, contract.StateInactive, contract.StateBackingOff}, state):
 			return result, err
 		}
 		select {
@@ -174,12 +187,14 @@ func invoke(ctx context.Context, k *admin.Client, q *adminv1.CallToolRequest) (*
 	}
 }
 
-// starting reports whether the extension of a tool is starting.
-func starting(ctx context.Context, k *admin.Client, name string) bool {
+// stateOf returns the state of the extension of a tool; empty: there is none.
+func stateOf(ctx context.Context, k *admin.Client, name string) (string, error) {
 	extension, _, _ := strings.Cut(name, "/")
 	all, err := admin.Extensions(ctx, k)
-	return err == nil && slices.ContainsFunc(all, func(x *adminv1.Extension) bool {
-		return x.GetId() == extension && slices.Contains(
-			[]string{contract.StateStarting, contract.StateInactive, contract.StateBackingOff}, x.GetState())
-	})
+	for _, x := range all {
+		if x.GetId() == extension {
+			return x.GetState(), err
+		}
+	}
+	return "", err
 }
