@@ -119,7 +119,7 @@ func (w *world) webhookChat(dedupes bool) *chatPlatform {
 	run := func(dir, program string, args ...string) {
 		w.t.Helper()
 		cmd := exec.CommandContext(w.t.Context(), program, args...)
-		cmd.Dir = dir
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "CHAT_TOKEN=token", "CHAT_SIGNING_SECRET=secret")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			w.t.Fatalf("%s %v: %v\n%s", program, args, err, out)
 		}
@@ -127,7 +127,7 @@ func (w *world) webhookChat(dedupes bool) *chatPlatform {
 	run(".", "cp", "-R", example, build)
 	run(build, "cp", "-R", modules, ".")
 	run(build, "npm", "test")
-	run(build, binary("switchboard"), "extensions", "verify", "--quick", ".")
+	run(build, binary("switchboard"), "extensions", "verify", ".", "--secret", "CHAT_TOKEN", "--secret", "CHAT_SIGNING_SECRET")
 	files := map[string]string{}
 	for _, name := range []string{"package.json", "dist/main.js", "dist/platform.js", "dist/signature.js"} {
 		text, err := os.ReadFile(filepath.Join(build, name))

@@ -208,6 +208,13 @@ func TestTheParcelTracker(t *testing.T) {
 	w.config("agents: {orchestrator: {tools: [+parcels/*]}}\n" +
 		"extensions: {parcels: {config: {every_seconds: 0.2, api_url: " + strconv.Quote(dhl.URL) + "}}}")
 	w.withSDK("parcels", "../../../sdk/examples/parcels")
+	tests := exec.CommandContext(t.Context(), python, "-B", "-m", "unittest")
+	tests.Dir, tests.Env = "../../../sdk/examples/parcels", append(os.Environ(), "PYTHONPATH="+w.file("extensions", "parcels", "vendor"))
+	if out, err := tests.CombinedOutput(); err != nil {
+		t.Errorf("the example's own tests: %v\n%s", err, out)
+	}
+	w.write("api_url: "+dhl.URL, 0o600, "verify.yaml")
+	w.must("extensions", "verify", w.file("extensions", "parcels"), "--config", w.file("verify.yaml"), "--secret", "DHL_API_KEY")
 	w.start()
 	w.state(w.control(), "parcels", "active")
 	p := w.attach()
