@@ -71,7 +71,7 @@ func (c *change) finish(task *Task, result Result) error {
 	if err := c.markFinished(task, &result); err != nil {
 		return err
 	}
-	if task.Deliver == byCall {
+	if task.Deliver == byCall || task.Deliver == kept {
 		c.notifyWaiters(task.Root)
 		return nil
 	}

@@ -43,6 +43,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/sdk"
 )
@@ -78,6 +79,10 @@ type store interface {
 	Commit(ctx context.Context, effects ...sdk.Effect) error
 	// Session returns the key of a session, which never changes.
 	Session(ctx context.Context, id string) (key string, err error)
+	// Ensure returns the session of the extension with a key, and makes it if there is none.
+	Ensure(ctx context.Context, agent, key, title string) (id string, err error)
+	// Reach returns the handle of a person's private conversation.
+	Reach(ctx context.Context, person string) (replyTo string, err error)
 	// Agents lists the enabled agents.
 	Agents(ctx context.Context) ([]listedAgent, error)
 	// Busy reports whether a session has work; one that does not exist has none.
@@ -265,6 +270,28 @@ func (k kernel) Commit(ctx context.Context, effects ...sdk.Effect) error {
 func (k kernel) Session(ctx context.Context, id string) (key string, err error) {
 	s, err := k.Services().Sessions.Get(ctx, &kernelv1.SessionRequest{Session: id, Lane: sdk.LaneOf(ctx)})
 	return s.GetKey(), contract.FromStatus(err)
+}
+
+func (k kernel) Ensure(ctx context.Context, agent, key, title string) (id string, err error) {
+	results, err := k.Kernel.Commit(ctx, sdk.Raw(&busv1.SessionEnsure{
+		Agent: agent, Key: key, Title: title, Outbound: &busv1.Outbound{Kind: busv1.Outbound_KIND_EXTENSION},
+	}))
+	if err != nil {
+		return "", err
+	}
+	return results[0].GetSession(), nil
+}
+
+func (k kernel) Reach(ctx context.Context, person string) (replyTo string, err error) {
+	found, err := k.Ask(ctx, contract.ToolFindPerson, map[string]string{"person": "@" + person})
+	if err == nil && found.IsError {
+		err = errors.New(found.Content)
+	}
+	var to contract.Recipient
+	if err == nil {
+		err = json.Unmarshal([]byte(found.Content), &to)
+	}
+	return to.ReplyTo, err
 }
 
 func (k kernel) Agents(ctx context.Context) ([]listedAgent, error) {

@@ -109,6 +109,21 @@ func (t *tasks) tools() []sdk.Tool {
 			Name: "cancel", Description: "Cancel a task, for the command line.", Private: true,
 			Schema: schema(`"id"`, idField), Call: t.cancelByID,
 		},
+		{
+			Name: "create", Private: true, Call: t.create,
+			Description: "Give an agent a task. It sees only the prompt. tasks/show returns its state and result.",
+			Schema: schema(`"agent", "prompt"`, `"agent": {"type": "string", "description": "From list_agents."}`,
+				`"prompt": {"type": "string", "minLength": 1, "description": "The complete task."}`,
+				fmt.Sprintf(nameField, "Generated if not given."), `"model": {"type": "string"}`,
+				timeout("after which the task is stopped."),
+				`"start": {"type": "boolean", "description": "false: update starts it later. Default: true."}`),
+		},
+		{
+			Name: "update", Private: true, Call: t.update, Description: "Change a task that has not finished, or send it a message.",
+			Schema: schema(`"id"`, idField, `"prompt": {"type": "string", "description": "Only before it starts."}`,
+				`"message": {"type": "string", "description": "Put into its inbox."}`,
+				timeout("counted from its start."), `"start": {"type": "boolean", "description": "Start it."}`),
+		},
 	}
 	for i := range all {
 		tool := &all[i]

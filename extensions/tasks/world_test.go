@@ -117,6 +117,17 @@ func (w *world) Session(_ context.Context, id string) (key string, err error) {
 	return "", contract.ErrNotFound
 }
 
+func (w *world) Ensure(ctx context.Context, agent, key, title string) (id string, err error) {
+	err = w.Commit(ctx, sdk.Raw(&busv1.SessionEnsure{Agent: agent, Key: key, Title: title}))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.byKey[agent+" "+key].id, err
+}
+
+func (w *world) Reach(_ context.Context, person string) (string, error) {
+	return "handle of " + person, nil
+}
+
 func (w *world) Agents(context.Context) ([]listedAgent, error) { return w.agents, nil }
 
 func (w *world) Busy(_ context.Context, agent, key string) (bool, error) {

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,6 +71,10 @@ func (s *Server) run(
 	case sendToChannel, sendToPerson:
 		return s.send(ctx, req, client, arguments)
 	}
+	if t.full == createTask {
+		arguments = named(arguments)
+	}
+	repeatable := t.about.GetReadOnly() || t.full == createTask
 	for attempt := 1; ; attempt++ {
 		k, err := s.connect(ctx)
 		if err == nil {
@@ -84,15 +89,29 @@ func (s *Server) run(
 			s.disconnect(k)
 		}
 		switch {
-		case !t.about.GetReadOnly() && k != nil:
+		case !repeatable && k != nil:
 			return "", false, fmt.Errorf("%s stopped while %s ran: it is unknown whether it had its effect; find out "+
 				"before you call it again", what, req.Params.Name)
-		case !t.about.GetReadOnly():
+		case !repeatable:
 			return "", false, fmt.Errorf("%w; nothing was done", err)
 		case attempt == maxAttempts || !s.sleep(ctx):
 			return "", false, err
 		}
 	}
+}
+
+// named gives a task that has no name one, so that it can be given again.
+func named(arguments json.RawMessage) json.RawMessage {
+	var args map[string]any
+	if err := json.Unmarshal(arguments, &args); err != nil || args["name"] != nil && args["name"] != "" {
+		return arguments
+	}
+	args["name"] = "task-" + strings.ToLower(rand.Text()[:10])
+	encoded, err := json.Marshal(args)
+	if err != nil {
+		return arguments
+	}
+	return encoded
 }
 
 // alive reports whether a kernel answers.

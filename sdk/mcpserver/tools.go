@@ -27,6 +27,7 @@ const (
 	sendToChannel = "core/send_to_channel"
 	sendToPerson  = "core/send_to_person"
 	askUser       = "core/ask_user"
+	createTask    = "tasks/create" // the same under the same name is the same task
 )
 
 // tool is a tool that the client may call.

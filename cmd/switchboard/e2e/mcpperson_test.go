@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
@@ -204,5 +205,50 @@ func TestMCPTextOfAClientThatDied(t *testing.T) {
 	w.settled()
 	if n := w.count("tool.call.core"); n != 2 {
 		t.Errorf("another text of the same words: %d are sent", n)
+	}
+}
+
+// A client gives tasks, changes them and reads their results, also over a crash.
+func TestMCPClientGivesTasks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram(), withModel)
+	w.write(w.text("config.yaml")+"\nmcp: {clients: {claude: {tools: [tasks/list, tasks/show, tasks/create, tasks/update, "+
+		"tasks/cancel]}}}\n", 0o600, "config.yaml")
+	w.model.Handle(func(r openaitest.Request) openaitest.Answer {
+		for _, what := range []string{"spoons", "forks", "knives"} {
+			if strings.Contains(r.Last("user"), "count the "+what) {
+				return openaitest.Say("counted the " + what)
+			}
+		}
+		return openaitest.Say("done")
+	})
+	w.start()
+	w.telegramReady()
+	c := w.client("claude", "")
+	shown := func(id, want string) {
+		t.Helper()
+		w.eventually(id+": "+want, func() bool { return strings.Contains(c.does("tasks__show", map[string]any{"id": id}), want) })
+	}
+	c.does("tasks__create", map[string]any{"agent": "orchestrator", "prompt": "count the spoons", "name": "spoons"})
+	shown("spoons", "counted the spoons")
+	c.does("tasks__create", map[string]any{
+		"agent": "orchestrator", "prompt": "count the forks", "name": "forks", "start": false,
+	})
+	w.restart()
+	w.telegramReady()
+	contains(t, "given again", c.does("tasks__create", map[string]any{
+		"agent": "orchestrator", "prompt": "count the forks", "name": "forks", "start": false,
+	}), `"queued"`)
+	c.does("tasks__update", map[string]any{"id": "forks", "prompt": "count the knives", "start": true})
+	shown("forks", "counted the knives")
+	if got, isError := c.try("tasks__update", map[string]any{"id": "forks", "message": "x"}); !isError ||
+		!strings.Contains(got, "has ended") {
+		t.Errorf("a finished task: %s", got)
+	}
+	contains(t, "unnamed", c.does("tasks__create", map[string]any{"agent": "orchestrator", "prompt": "x"}), `"task-`)
+	w.settled()
+	contains(t, "the list", c.does("tasks__list", nil), `"spoons"`, `"forks"`, `"task-`)
+	if texts := w.texts(anna); len(texts) > 0 {
+		t.Errorf("the owner is sent %q", texts)
 	}
 }
