@@ -119,7 +119,8 @@ func (t *tasks) tools() []sdk.Tool {
 				`"start": {"type": "boolean", "description": "false: update starts it later. Default: true."}`),
 		},
 		{
-			Name: "update", Private: true, Call: t.update, Description: "Change a task that has not finished, or send it a message.",
+			Name: "update", Private: true, Call: t.update,
+			Description: "Change a task that has not finished, or send it a message.",
 			Schema: schema(`"id"`, idField, `"prompt": {"type": "string", "description": "Only before it starts."}`,
 				`"message": {"type": "string", "description": "Put into its inbox."}`,
 				timeout("counted from its start."), `"start": {"type": "boolean", "description": "Start it."}`),
