@@ -40,6 +40,7 @@ func Conformance(t *testing.T, newExtension func() sdk.Extension, options Option
 	t.Run("names its tools well", c.tools)
 	t.Run("refuses bad calls", c.badCalls)
 	t.Run("survives garbage on its topics", c.garbage)
+	t.Run("takes the results of its calls", c.results)
 	t.Run("answers its commands", c.commands)
 	t.Run("takes back a draft", c.drafts)
 	t.Run("drops topics it does not know", c.unknownTopic)
@@ -213,6 +214,32 @@ func (c conformance) garbage(t *testing.T) {
 	for _, topic := range topics(c.spec) {
 		for _, payload := range []string{"null", "[]", `"text"`, "0", `{"text":17}`, `{"session":[]}`, "\xff"} {
 			c.hand(t, k, topic, []byte(payload))
+		}
+	}
+	c.alive(t, k)
+}
+
+// results hands over results of calls by the effect call: of a call that it never made or has
+// forgotten, a failed one, and one that is no JSON, each twice, as after a crash. No repetition
+// would help, so each has to be taken or dropped.
+func (c conformance) results(t *testing.T) {
+	if len(c.spec.Permissions.Tools) == 0 {
+		t.Skip("it calls no tools")
+	}
+	k := c.start(t)
+	if !k.Describe().GetEvents() {
+		t.Skip("it handles no events, so it gets no results")
+	}
+	tool := strings.TrimSuffix(c.spec.Permissions.Tools[0], "*")
+	for n, r := range []contract.ToolResult{
+		{Content: `{"status":"ok"}`}, {Content: "the outcome is unknown", Error: true}, {Content: "\x00 no JSON"}, {},
+	} {
+		r.ID, r.Tool = fmt.Sprint("conformance ", n), tool
+		for range 2 {
+			o := c.hand(t, k, contract.TopicToolResult+c.spec.ID, encode(t, r))
+			if o.Kind != busv1.Outcome_KIND_ACK && o.Kind != busv1.Outcome_KIND_DROP {
+				t.Errorf("the result %q of a call that it did not make is neither taken nor dropped: %s", r.Content, o)
+			}
 		}
 	}
 	c.alive(t, k)

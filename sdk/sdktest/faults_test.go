@@ -3,6 +3,7 @@ package sdktest_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -48,6 +49,11 @@ var faults = map[string]struct {
 	"acks what it does not know": {func() sdk.Extension {
 		return sdk.Extension{ID: "faulty", Handle: func(context.Context, sdk.Event) (sdk.Effects, error) { return nil, nil }}
 	}, "an unknown topic is not dropped with a reason"},
+	"fails at a result that it does not know": {func() sdk.Extension {
+		return sdk.Extension{ID: "faulty", Results: func(context.Context, sdk.CallResult) (sdk.Effects, error) {
+			return nil, errors.New("which call?")
+		}}
+	}, `the result "{\"status\":\"ok\"}" of a call that it did not make is neither taken nor dropped`},
 	"leaks": {func() sdk.Extension {
 		return sdk.Extension{ID: "faulty", Start: func(context.Context, *sdk.Kernel) error {
 			go func() { select {} }()

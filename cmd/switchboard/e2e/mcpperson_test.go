@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"fmt"
+	"io"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
+	"github.com/switchboard-run/switchboard/internal/loopback"
 )
 
 // ofBoris lets MCP clients act for Boris and for the owner.
@@ -251,4 +255,48 @@ func TestMCPClientGivesTasks(t *testing.T) {
 	if texts := w.texts(anna); len(texts) > 0 {
 		t.Errorf("the owner is sent %q", texts)
 	}
+}
+
+// A token of a person who is blocked lets no one in, whatever it could do before, and works again
+// when the person may write again.
+func TestTokenOfABlockedPerson(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram())
+	allowed := w.text("config.yaml")
+	port, err := loopback.Take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	port.Release()
+	w.write(fmt.Sprintf("%s\nextensions: {web_channel: {config: {listen: %q}}}\n", allowed, port.Addr), 0o600, "config.yaml")
+	w.start()
+	w.telegramReady()
+	w.meet()
+	p := &program{w: w, url: "http://" + port.Addr}
+	p.token = list[struct{ Token string }](w, "tokens", "create", "boris", "--person", "Boris", "--scope", "all").Token
+	status := func(what, body string) int {
+		t.Helper()
+		said, err := p.request(what, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer said.Body.Close()
+		_, _ = io.Copy(io.Discard, said.Body)
+		return said.StatusCode
+	}
+	requests := map[string]string{
+		"GET /api/v1/me": "", "GET /api/v1/sessions": "", "GET /v1/models": "",
+		"POST /api/v1/messages": `{"text": "hello", "conversation": "x"}`,
+	}
+	for what, body := range requests {
+		if got := status(what, body); got >= 400 {
+			t.Errorf("%s of a member: %d", what, got)
+		}
+	}
+	w.must("people", "role", "Boris", "blocked")
+	for what, body := range requests {
+		w.eventually(what+" is refused", func() bool { return status(what, body) == http.StatusUnauthorized })
+	}
+	w.must("people", "role", "Boris", "member")
+	w.eventually("he is let in again", func() bool { return status("GET /api/v1/me", "") == http.StatusOK })
 }
