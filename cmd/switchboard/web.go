@@ -51,7 +51,9 @@ func withWeb(
 		if err != nil {
 			return err
 		}
-		x := &installation{c: c, p: printerOf(c), home: home, kernel: k}
+		p := printerOf(c)
+		p.w = safeText{c.ErrOrStderr(), false} // standard output is the command's, perhaps JSON
+		x := &installation{c: c, p: p, home: home, kernel: k}
 		known, err := x.find(webChannel)
 		if err == nil && !known.Enabled {
 			err = x.enable(webChannel, true)

@@ -136,6 +136,20 @@ func TestThePageLetsInWhoHasALink(t *testing.T) {
 	}
 }
 
+// The first command that needs the page enables it, and its output is what it is later.
+func TestACommandEnablesThePage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	withPage(t, w, "")
+	w.config(strings.Replace(w.text("config.yaml"), "{config:", "{enabled: false, config:", 1))
+	w.start()
+	var made struct{ Token string }
+	out := w.must("tokens", "create", "laptop", "--scope", "read", "--json")
+	if err := json.Unmarshal([]byte(out), &made); err != nil || made.Token == "" {
+		t.Errorf("the first token is %q: %v", out, err)
+	}
+}
+
 // Tokens are made, listed without their secrets, and end at once.
 func TestTokensOfPrograms(t *testing.T) {
 	t.Parallel()
