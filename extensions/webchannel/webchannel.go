@@ -23,11 +23,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/switchboard-run/switchboard/extensions/webchannel/chat"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/connections"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/hooks"
 	"github.com/switchboard-run/switchboard/sdk"
@@ -94,15 +93,15 @@ func (s *site) start(ctx context.Context, k *sdk.Kernel) error {
 		_ = listener.Close()
 		return err
 	}
+	limited := connections.Limit(listener, maxConnections)
 	s.server = &http.Server{
 		Handler: s.door.Handler(mux, public...), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return ctx },
+		MaxHeaderBytes: maxHeader, ConnState: limited.State, BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog: s.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 	if c.TLS != nil {
 		s.server.TLSConfig = certificates(*c.TLS)
 	}
-	limited := netutil.LimitListener(listener, maxConnections)
 	s.serving.Go(func() {
 		serve := s.server.Serve
 		if c.TLS != nil {

@@ -19,6 +19,7 @@ var refusal = sync.OnceValue(func() *template.Template {
 
 // refuse answers a request that doesn't get in, in the form that the path's clients expect.
 func refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
+	endBody(w, r)
 	h := w.Header()
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, "/v1/"):
