@@ -26,7 +26,8 @@ func TestCheckReportsEveryProblemWithItsPath(t *testing.T) {
 		"e":{"anyOf":[{"type":"string"},{"type":"object","required":["url"]}]},"f":{"type":"string","format":"uri"},
 		"g":{"type":["string","null"]},"h":false,"i":{"type":"number","exclusiveMinimum":0},
 		"j":{"type":"array","uniqueItems":true},
-		"k":{"allOf":[{"$ref":"#/$defs/pair"},{"required":["z"]}]},"m":{"not":{"type":"string"}}},
+		"k":{"allOf":[{"$ref":"#/$defs/pair"},{"required":["z"]}]},"m":{"not":{"type":"string"}},
+		"n":{"type":"string","pattern":":[0-9]+$","examples":["localhost:80"]}},
 		"$defs":{"pair":{"type":"object","properties":{"x":{"type":"boolean"}},"additionalProperties":false}}}`
 	for value, want := range map[string]string{
 		`{"a":1,"b":"xy"}`:                      "",
@@ -52,6 +53,8 @@ func TestCheckReportsEveryProblemWithItsPath(t *testing.T) {
 		`{"a":1,"b":"x","i":0}`:                     "i: got 0, want more than 0",
 		`{"a":1,"b":"x","j":[1,1]}`:                 "j: uniqueItems: array items 1 and 0 are equal",
 		`{"a":1,"b":"x","k":{"x":true}}`:            "k.z: is required",
+		`{"a":1,"b":"x","n":"80"}`:                  `n: "80" does not have the right form: write "localhost:80", for example`,
+		`{"a":1,"b":"x","n":80}`:                    `n: got number, want string: write "localhost:80", for example`,
 		`{"a":1,"b":"x","m":"text"}`:                "m: has a form that is not allowed",
 		`{"a":"1","b":2,"d":[{"x":1}],"unknown":true}`: "a: got string, want integer|b: got number, want string|" +
 			"d.0.x: got number, want boolean|unknown: unknown field",

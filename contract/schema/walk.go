@@ -131,7 +131,7 @@ func (w *walk) keywords(s *jsonschema.Schema, value any, path []string) bool {
 	if types := append(slices.Clone(s.Types), s.Type); len(types) > 1 || s.Type != "" {
 		if !w.fits(&jsonschema.Schema{Type: s.Type, Types: s.Types}, value) {
 			types = slices.DeleteFunc(types, func(t string) bool { return t == "" })
-			text := words.Sprintf("got %v, want %v", typeOf(value), strings.Join(types, " or "))
+			text := words.Sprintf("got %v, want %v", typeOf(value), strings.Join(types, " or ")) + example(s)
 			w.problems = append(w.problems, Problem{Path: path, Text: text, otherType: true})
 			return false
 		}
@@ -175,6 +175,9 @@ func (w *walk) keywords(s *jsonschema.Schema, value any, path []string) bool {
 			return words.Count("", "want at most %d item", "want at most %d items", *s.MaxItems, *s.MaxItems)
 		}},
 		{s.Pattern != "", jsonschema.Schema{Pattern: s.Pattern}, func() string {
+			if example := example(s); example != "" {
+				return words.Sprintf("%s does not have the right form", list([]any{value})) + example
+			}
 			return words.Sprintf("%s does not match %q", list([]any{value}), s.Pattern)
 		}},
 	} {
@@ -189,6 +192,14 @@ func (w *walk) keywords(s *jsonschema.Schema, value any, path []string) bool {
 	}
 	w.rest(s, value, path)
 	return true
+}
+
+// example is what to write instead, if the schema has examples.
+func example(s *jsonschema.Schema) string {
+	if len(s.Examples) == 0 {
+		return ""
+	}
+	return words.Sprintf(": write %s, for example", list(s.Examples[:1]))
 }
 
 // rest checks the other keywords, and reports them in the library's words.
