@@ -19,13 +19,20 @@ func newExtensionsAllow() *cobra.Command {
 		ValidArgsFunction: first(extensionIDs),
 		Long: "Allows an extension what it asks for beyond itself, and starts it. The output shows what that is. If a\n" +
 			"later version asks for more, it is asked about again, and the earlier one stays in effect until then.\n" +
-			"It works with and without a running kernel.",
+			"On a terminal you see first what it asks for, and say yes or no. It works with and without a running\n" +
+			"kernel.",
 		Example: "  switchboard extensions allow jotter\n  switchboard extensions allow jotter --tools\n" +
 			"  switchboard extensions allow mcp/github   # an MCP server",
 	}
 	tools := c.Flags().Bool("tools", false, "also give its tools to the default agent")
+	yes := c.Flags().BoolP("yes", "y", false, "do not ask")
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if _, server := serverOf(args[0]); onTerminal() && !*yes && !*asJSON && !server {
+			if err := confirmAsks(c, args[0]); err != nil {
+				return err
+			}
+		}
 		q := &adminv1.DecideRequest{Id: args[0], Allow: true, Tools: *tools}
 		return decided(c, *asJSON, q, func(p *printer, x *adminv1.Extension) {
 			p.line("%s is allowed to:", x.GetId())
@@ -38,6 +45,23 @@ func newExtensionsAllow() *cobra.Command {
 		})
 	}
 	return c
+}
+
+// confirmAsks shows a person what an extension asks for that is not allowed, and returns
+// errReported unless they say yes.
+func confirmAsks(c *cobra.Command, id string) error {
+	x := &installation{c: c, p: printerOf(c)}
+	var err error
+	if x.home, err = findHome(); err != nil {
+		return x.said(err, "allow "+id)
+	}
+	found, err := x.look(id)
+	if err != nil || len(found.More) == 0 {
+		return x.said(err, "allow "+id)
+	}
+	x.lines(id+" asks for your permission to:", found.More)
+	x.lines("Without asking, it:", found.Uses)
+	return x.said(x.confirm("Allow it?", ""), "allow "+id)
 }
 
 func newExtensionsRefuse() *cobra.Command {

@@ -71,6 +71,101 @@ func (s *screen) await(t *testing.T, want string) {
 	}
 }
 
+// typewriter is a command on a terminal.
+type typewriter struct {
+	*screen
+	t   *testing.T
+	tty *os.File
+	c   *exec.Cmd
+}
+
+func onPTY(t *testing.T, home, program string, args ...string) *typewriter {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program, args...)
+	c.Env = []string{"SWITCHBOARD_HOME=" + home, "TERM=xterm", "NO_COLOR=1", "TZ=Europe/Berlin",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home}
+	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 40, Cols: 120})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &typewriter{screen: &screen{more: make(chan struct{}, 1)}, t: t, tty: tty, c: c}
+	t.Cleanup(func() { _ = tty.Close() })
+	go func() { _, _ = io.Copy(w.screen, tty) }()
+	return w
+}
+
+// answers types a line when a question is shown, and returns the exit status.
+func (w *typewriter) answers(question, line string) int {
+	w.t.Helper()
+	if question != "" {
+		w.await(w.t, question)
+		if _, err := w.tty.WriteString(line + "\r"); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	_ = w.c.Wait()
+	return w.c.ProcessState.ExitCode()
+}
+
+// A person on a terminal sees what an extension asks for before it is allowed, and nothing is
+// allowed without their yes.
+func TestConsentOnATerminal(t *testing.T) {
+	t.Parallel()
+	program, source := binary(t), filepath.Join(t.TempDir(), "jotter")
+	home, err := os.MkdirTemp("/tmp", "sb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	const manifest = "api: 1\nid: jotter\nname: Jotter\nversion: 1.0.0\nrun: {command: ./run}\nprovides: {tools: true}\n"
+	for name, text := range map[string]string{"manifest.yaml": manifest, "run": "#!/bin/sh\nexec sleep 60\n"} {
+		if err := os.MkdirAll(source, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(source, name), []byte(text), 0o700); err != nil { //nolint:gosec // it is to be run
+			t.Fatal(err)
+		}
+	}
+	const asks = "give tools to agents"
+	allowed := func() bool {
+		c := exec.CommandContext(t.Context(), program, "extensions", "show", "jotter", "--json")
+		c.Env = []string{"SWITCHBOARD_HOME=" + home, "PATH=" + os.Getenv("PATH"), "HOME=" + home}
+		out, err := c.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(out), `"decision": "allowed"`)
+	}
+	for _, step := range []struct {
+		args           []string
+		question, line string
+		status         int
+		allowed        bool
+	}{
+		{[]string{"install", source}, "[N]o", "", 0, false},
+		{[]string{"allow", "jotter"}, "Allow it? [y/N]", "", 1, false},
+		{[]string{"allow", "jotter"}, "Allow it? [y/N]", "no", 1, false},
+		{[]string{"allow", "jotter"}, "Allow it? [y/N]", "y", 0, true},
+		{[]string{"remove", "--yes", "jotter"}, "", "", 0, false},
+		{[]string{"install", source}, "[N]o", "y", 0, true},
+		{[]string{"remove", "--yes", "jotter"}, "", "", 0, false},
+		{[]string{"install", "--yes", source}, "", "", 0, false},
+		{[]string{"allow", "--yes", "jotter"}, "", "", 0, true},
+	} {
+		w := onPTY(t, home, program, append([]string{"extensions"}, step.args...)...)
+		if step.question != "" {
+			w.await(t, asks)
+		}
+		if status := w.answers(step.question, step.line); status != step.status {
+			w.mu.Lock()
+			t.Fatalf("%q: exit status %d, want %d:\n%s", step.args, status, step.status, w.text.String())
+		}
+		if step.args[0] != "remove" && allowed() != step.allowed {
+			t.Fatalf("%q, answered %q: allowed is %t", step.args, step.line, !step.allowed)
+		}
+	}
+}
+
 // TestStartAndChatOnATerminal: what a new user sees, from the first line to the
 // note on what is pending.
 func TestStartAndChatOnATerminal(t *testing.T) {
