@@ -54,7 +54,7 @@ func (w *world) chromium(more ...chromedp.ExecAllocatorOption) context.Context {
 	}
 	flags := append(append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...),
 		chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(patience), // 20 s are too short on a busy machine
+		chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(patience), // by default 20 s, too short on a busy machine
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-quic", true), chromedp.Flag("lang", "en-US"),
 	)
