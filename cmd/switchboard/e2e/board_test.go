@@ -274,28 +274,31 @@ func (d *dashboard) belongingsStep() {
 func (d *dashboard) questionsStep() {
 	const questions = "/board/questions"
 	open := func() string { return d.value(`document.querySelector("main").innerText`) }
-	ask := func(order string) {
+	ask := func(order, question string) {
 		d.opens("/")
-		n := d.value(`document.querySelectorAll("#log .line").length`)
 		d.tab.says(order)
-		d.is("the question", `document.querySelectorAll("#log .line").length > 1 + `+n)
+		d.is("the order, sent", fmt.Sprintf(`!document.querySelector("#pending .line") &&
+			[...document.querySelectorAll("#log .mine .text")].pop()?.innerText.includes(%q)`, order[:8]))
+		d.eventually("the question "+question, func() bool {
+			d.opens(questions)
+			return strings.Contains(open(), question)
+		})
 	}
 	answered := func(text string) {
 		d.opens("/")
 		d.is("the answer", fmt.Sprintf(`document.querySelector("#log").innerText.includes(%q)`, text))
 	}
-	ask(orderTo("lab__slow", map[string]any{"n": 1}))
-	d.opens(questions)
-	contains(d.t, "the page", open(), "lab/slow", "n: 1")
+	ask(orderTo("lab__slow", map[string]any{"n": 1}), "lab/slow")
+	contains(d.t, "the page", open(), "n: 1")
 	contains(d.t, "the answer", d.submits(questions, questions+"/answer", "yes"), "is sent")
 	answered("the result of slow")
-	ask(orderTo("lab__look", map[string]any{}))
+	ask(orderTo("lab__look", map[string]any{}), "lab/look")
 	d.submits(questions, questions+"/answer", "always")
 	answered("the result of look")
 	d.has(true, "lab/look", "approvals", "list")
 	d.submits(questions, questions+"/revoke", "lab/look")
 	d.has(false, "lab/look", "approvals", "list")
-	ask(orderTo("ask_user", map[string]any{"question": "Which day?"}))
+	ask(orderTo("ask_user", map[string]any{"question": "Which day?"}), "Which day?")
 	d.submits(questions, questions+"/answer", "Which day?", "answer", "the fifth of May")
 	answered(`"answer":"the fifth of May"`)
 }
