@@ -102,6 +102,14 @@ func (k *player) takeBack(lane string) {
 	k.lanes[lane] = false
 }
 
+// over reports whether a lane token was given out and taken back.
+func (k *player) over(lane string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	held, lent := k.lanes[lane]
+	return lent && !held
+}
+
 // lane checks the lane token of a request; empty: none.
 func (k *player) lane(what, lane string) error {
 	k.mu.Lock()

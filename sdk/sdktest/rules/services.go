@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -97,6 +98,24 @@ func (x services) denied(what, lacks string) error {
 	return err
 }
 
+// lane checks the lane token of a request. A request that its sender cancels may come after
+// the answer that the cancelled handler gave, because that has another connection.
+func (x services) lane(ctx context.Context, what, lane string) error {
+	if x.k.over(lane) {
+		notice := time.NewTimer(cancelNotice)
+		defer notice.Stop()
+		select {
+		case <-ctx.Done():
+			return contract.ErrStale
+		case <-notice.C:
+		}
+	}
+	return x.k.lane(what, lane)
+}
+
+// cancelNotice is how long after a request its cancellation may come.
+const cancelNotice = 500 * time.Millisecond
+
 // Commit implements kernelv1.BusServer.
 func (x services) Commit(stream kernelv1.Bus_CommitServer) error {
 	for {
@@ -139,8 +158,8 @@ type sessions struct {
 }
 
 // Get implements kernelv1.SessionsServer.
-func (x sessions) Get(_ context.Context, r *kernelv1.SessionRequest) (*kernelv1.Session, error) {
-	if err := x.k.lane("Sessions.Get", r.GetLane()); err != nil {
+func (x sessions) Get(ctx context.Context, r *kernelv1.SessionRequest) (*kernelv1.Session, error) {
+	if err := x.lane(ctx, "Sessions.Get", r.GetLane()); err != nil {
 		return nil, err
 	}
 	agent := cmp.Or(r.GetAgent(), x.k.spec.ID)
@@ -148,18 +167,18 @@ func (x sessions) Get(_ context.Context, r *kernelv1.SessionRequest) (*kernelv1.
 }
 
 // List implements kernelv1.SessionsServer.
-func (x sessions) List(_ context.Context, r *kernelv1.ListSessionsRequest) (*kernelv1.ListSessionsResponse, error) {
-	return &kernelv1.ListSessionsResponse{}, x.k.lane("Sessions.List", r.GetLane())
+func (x sessions) List(ctx context.Context, r *kernelv1.ListSessionsRequest) (*kernelv1.ListSessionsResponse, error) {
+	return &kernelv1.ListSessionsResponse{}, x.lane(ctx, "Sessions.List", r.GetLane())
 }
 
 // History implements kernelv1.SessionsServer.
-func (x sessions) History(_ context.Context, r *kernelv1.HistoryRequest) (*kernelv1.HistoryResponse, error) {
-	return &kernelv1.HistoryResponse{}, x.k.lane("Sessions.History", r.GetLane())
+func (x sessions) History(ctx context.Context, r *kernelv1.HistoryRequest) (*kernelv1.HistoryResponse, error) {
+	return &kernelv1.HistoryResponse{}, x.lane(ctx, "Sessions.History", r.GetLane())
 }
 
 // Pending implements kernelv1.SessionsServer.
-func (x sessions) Pending(_ context.Context, r *kernelv1.PendingRequest) (*kernelv1.PendingResponse, error) {
-	return &kernelv1.PendingResponse{}, x.k.lane("Sessions.Pending", r.GetLane())
+func (x sessions) Pending(ctx context.Context, r *kernelv1.PendingRequest) (*kernelv1.PendingResponse, error) {
+	return &kernelv1.PendingResponse{}, x.lane(ctx, "Sessions.Pending", r.GetLane())
 }
 
 // Presence implements kernelv1.SessionsServer.
@@ -176,13 +195,13 @@ type tools struct {
 }
 
 // List implements kernelv1.ToolsServer.
-func (x tools) List(_ context.Context, r *kernelv1.ListToolsRequest) (*kernelv1.ListToolsResponse, error) {
-	return &kernelv1.ListToolsResponse{Etag: "1"}, x.k.lane("Tools.List", r.GetLane())
+func (x tools) List(ctx context.Context, r *kernelv1.ListToolsRequest) (*kernelv1.ListToolsResponse, error) {
+	return &kernelv1.ListToolsResponse{Etag: "1"}, x.lane(ctx, "Tools.List", r.GetLane())
 }
 
 // Call implements kernelv1.ToolsServer.
-func (x tools) Call(_ context.Context, r *kernelv1.CallToolRequest) (*extensionv1.CallResult, error) {
-	if err := x.k.lane("Tools.Call", r.GetLane()); err != nil {
+func (x tools) Call(ctx context.Context, r *kernelv1.CallToolRequest) (*extensionv1.CallResult, error) {
+	if err := x.lane(ctx, "Tools.Call", r.GetLane()); err != nil {
 		return nil, err
 	}
 	if name := r.GetName(); name != "" {
@@ -201,7 +220,7 @@ type models struct {
 
 // Complete implements kernelv1.ModelsServer.
 func (x models) Complete(r *kernelv1.CompleteRequest, stream kernelv1.Models_CompleteServer) error {
-	if err := x.k.lane("Models.Complete", r.GetLane()); err != nil {
+	if err := x.lane(stream.Context(), "Models.Complete", r.GetLane()); err != nil {
 		return err
 	}
 	if x.k.spec.Agent == nil && len(x.k.spec.Permissions.Models) == 0 {
@@ -232,7 +251,7 @@ func (x channels) Draft(stream kernelv1.Channels_DraftServer) error {
 		if err != nil {
 			return err
 		}
-		if err := x.k.lane("Channels.Draft", r.GetLane()); err != nil {
+		if err := x.lane(stream.Context(), "Channels.Draft", r.GetLane()); err != nil {
 			return err
 		}
 	}
