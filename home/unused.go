@@ -16,7 +16,9 @@ func (p *plan) unused(id string) (why []string) {
 		why = append(why, fmt.Sprintf("no agent may use its tools: give them to one in config.yaml, "+
 			"agents: {NAME: {tools: [+%s/*]}}, or to the default one with `switchboard extensions allow %s --tools`", id, id))
 	}
-	schedules := slices.ContainsFunc(x.Permissions.Tools, func(t string) bool { return strings.HasPrefix(t, "scheduler/") })
+	schedules := slices.ContainsFunc(x.Permissions.Tools, func(tool string) bool {
+		return strings.HasPrefix(tool, "scheduler/")
+	})
 	for _, s := range x.Permissions.Subscribe {
 		if schedules && topic.Owner(s.Topic) == id {
 			continue // it may schedule them itself
