@@ -29,7 +29,7 @@ func spoils(channel string, act int) []spoil {
 		{"call shop/act", fmt.Sprint("before ", act), "user.message", func(c counts) int { return c.ToolsTwice }},
 	}
 	if channel == channelID("terminal") || channel == channelID("slack") { // they write again what was not acknowledged
-		all = append(all, spoil{"dedupe user.message", "after 1", "user.message", func(c counts) int { return c.Twice }})
+		all = append(all, spoil{"dedupe user.message", "after 1", "user.message", func(c counts) int { return c.Twice + c.HeardTwice }})
 	}
 	return all
 }

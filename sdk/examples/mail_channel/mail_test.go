@@ -32,6 +32,7 @@ type post struct {
 	user       *imapmemserver.User
 
 	mu     sync.Mutex
+	news   chan struct{} // closed when a mail has arrived
 	sent   [][]byte
 	answer error // of SMTP to the next mail
 	cut    bool  // end the connection without an answer to it
@@ -39,7 +40,7 @@ type post struct {
 
 func newPost(t *testing.T) *post {
 	t.Helper()
-	p := &post{t: t, user: imapmemserver.NewUser("house@example.org", password)}
+	p := &post{t: t, user: imapmemserver.NewUser("house@example.org", password), news: make(chan struct{})}
 	if err := p.user.Create("INBOX", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func newPost(t *testing.T) *post {
 	memory.AddUser(p.user)
 	server := imapserver.New(&imapserver.Options{
 		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
-			return memory.NewSession(), nil, nil
+			return &mailbox{memory.NewSession().(imapserver.SessionIMAP4rev2), p}, nil, nil
 		},
 		Caps: imap.CapSet{imap.CapIMAP4rev1: {}, imap.CapIMAP4rev2: {}}, InsecureAuth: true,
 		Logger: sdktest.Logger(t).StandardLogger(nil),
@@ -57,6 +58,29 @@ func newPost(t *testing.T) *post {
 	sender.ErrorLog = sdktest.Logger(t).StandardLogger(nil)
 	p.imap, p.smtp = listen(t, server.Serve, server.Close), listen(t, sender.Serve, sender.Close)
 	return p
+}
+
+// mailbox is a session that announces at the start of IDLE what came before it, as the
+// servers that people use do. That of imapmemserver keeps it until the next mail.
+type mailbox struct {
+	imapserver.SessionIMAP4rev2
+	p *post
+}
+
+func (m *mailbox) Idle(w *imapserver.UpdateWriter, stop <-chan struct{}) error {
+	for {
+		m.p.mu.Lock()
+		news := m.p.news
+		m.p.mu.Unlock()
+		if err := m.Poll(w, true); err != nil {
+			return err
+		}
+		select {
+		case <-news:
+		case <-stop:
+			return nil
+		}
+	}
 }
 
 func listen(t *testing.T, serve func(net.Listener) error, end func() error) string {
@@ -127,6 +151,10 @@ func (p *post) arrives(text string) {
 	if _, err := p.user.Append("INBOX", strings.NewReader(text), &imap.AppendOptions{}); err != nil {
 		p.t.Fatal(err)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.news)
+	p.news = make(chan struct{})
 }
 
 func (p *post) mails() []*mail.Reader {

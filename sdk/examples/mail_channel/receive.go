@@ -19,6 +19,9 @@ const (
 	cursorKey = "cursor"
 	// largest is the size of a mail that is fetched; 25 MB is what most servers take.
 	largest = 35 << 20
+	// lookAgain is how long a mail waits at most that the server did not announce: one that
+	// came just before IDLE began is announced by some servers only with the next one.
+	lookAgain = 5 * time.Minute
 )
 
 // cursor says which mails were handled.
@@ -132,6 +135,7 @@ func wait(ctx context.Context, client *imapclient.Client, news <-chan struct{}) 
 	}
 	select {
 	case <-news:
+	case <-time.After(lookAgain):
 	case <-ctx.Done():
 	case <-client.Closed():
 		return errors.Join(errors.New("the server closed the connection"), idle.Close())
