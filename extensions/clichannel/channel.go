@@ -73,7 +73,8 @@ type kernel interface {
 // channel implements sdk.Channel and sdk.Drafter.
 type channel struct {
 	hub          *hub
-	sendTimeout  time.Duration // how long Send waits for a terminal
+	sendTimeout  time.Duration // how long Send waits for a terminal to show a message
+	aloneTimeout time.Duration // and how long while none is attached: the kernel then holds messages
 	retryDelay   time.Duration // how soon Send is retried
 	helloTimeout time.Duration
 	writeTimeout time.Duration // of one frame
@@ -91,7 +92,7 @@ var (
 
 func newChannel() *channel {
 	return &channel{
-		hub: newHub(), sendTimeout: 3 * time.Second, retryDelay: 2 * time.Second,
+		hub: newHub(), sendTimeout: 3 * time.Second, aloneTimeout: 500 * time.Millisecond, retryDelay: 2 * time.Second,
 		helloTimeout: helloTimeout, writeTimeout: writeTimeout, checkPeer: ownuser.Check,
 	}
 }
@@ -150,7 +151,11 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 		Draft: m.DraftID, Attachments: files, Actions: m.Actions,
 	})
 	defer c.hub.close(d)
-	late := time.NewTimer(c.sendTimeout)
+	patience := c.sendTimeout
+	if c.hub.alone() {
+		patience = min(patience, c.aloneTimeout)
+	}
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
 	case <-d.shown:
@@ -165,6 +170,13 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 // Draft shows the text so far, including to terminals that attach later.
 func (c *channel) Draft(_ context.Context, d sdk.Draft) {
 	c.hub.draft(wire.Frame{Type: wire.Draft, Conversation: d.Conversation, ID: d.ID, Text: d.Text, Done: d.Done})
+}
+
+// alone reports whether no terminal is attached.
+func (h *hub) alone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.terminals) == 0
 }
 
 // unshownReason explains why a message was not shown.

@@ -198,6 +198,7 @@ func (r *rig) begin() {
 	r.kernel = &fakeKernel{dedupe: map[string]bool{}, values: map[string]sdk.Value{}, files: map[string]string{}}
 	r.kernel.changed = sync.NewCond(&r.kernel.mu)
 	r.channel = newChannel()
+	r.aloneTimeout = time.Hour
 	r.sendTimeout, r.helloTimeout, r.writeTimeout, r.checkPeer = time.Hour, time.Hour, time.Hour, r.whose
 	r.channel.token = r.token
 	if err := r.serve(r.t.Context(), r.kernel, r.dir, Config{Greeting: "a test model", Hint: "no hint"}); err != nil {
