@@ -11,14 +11,20 @@ import (
 // its directory.
 func TestTheProtosOfNodeAreTheContracts(t *testing.T) {
 	t.Parallel()
+	copies := map[string]string{
+		"plugin.proto": "plugin/plugin.proto", "grpc/health/v1/health.proto": "plugin/grpc/health/v1/health.proto",
+	}
 	for _, name := range []string{"bus", "extension", "kernel"} {
 		file := filepath.Join("switchboard", name, "v1", name+".proto")
-		want, err := os.ReadFile(filepath.Join("../contract/proto", file))
+		copies[file] = filepath.Join("proto", file)
+	}
+	for file, from := range copies {
+		want, err := os.ReadFile(filepath.Join("../contract", from))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(filepath.Join("node/proto", file)); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("sdk/node/proto/%s is not the contract's (%v): cp contract/proto/%s sdk/node/proto/%s", file, err, file, file)
+			t.Errorf("sdk/node/proto/%s is not the contract's (%v): cp contract/%s sdk/node/proto/%s", file, err, from, file)
 		}
 	}
 }

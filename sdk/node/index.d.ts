@@ -20,7 +20,6 @@ export interface Extension {
   channel?: Channel;
   /** Offered to agents under <id>/<name>. */
   tools?: readonly AnyTool[];
-  models?: Models;
   /** Handles the events of the manifest's subscriptions. */
   handle?: Handler<Event>;
   /** Handles the results of call. */
@@ -314,8 +313,7 @@ export interface Principal {
 /** Whether a call for principal may use and change what was set up by setBy. */
 export function sees(principal: Principal | null, setBy: Principal): boolean;
 
-/** Completes prompts. Names are those of extension.proto, in camel case. */
-export interface Models { complete(request: any, kernel: Kernel): AsyncIterable<Delta> }
+/** A part of a model's answer. */
 export interface Delta {
   text?: string;
   call?: { providerId?: string; name: string; arguments: Uint8Array };
@@ -363,22 +361,20 @@ export interface Kernel {
   putBlob(source: Bytes): Promise<Blob>;
   /** A stored file; its bytes are checked at the end. */
   getBlob(name: string): Promise<Blob & { bytes: AsyncIterable<Uint8Array> }>;
-  findBlob(name: string): Promise<Blob>;
   /** Calls a read-only tool that the manifest names under permissions.tools. */
   ask(tool: string, args?: unknown): Promise<{ content: string; isError: boolean }>;
   /** Asks a model: kernel.v1 CompleteRequest, in camel case. */
-  complete(request: { model: string; purpose?: string; messages: unknown[]; tools?: unknown[] }): AsyncIterable<any>;
+  complete(request: { model: string; purpose?: string; messages: unknown[]; tools?: unknown[] }): AsyncIterable<Delta>;
   /** Events from now on, to display them. */
   watch(topics: readonly string[]): AsyncIterable<Event>;
-  session(id: string): Promise<any>;
-  channels(): Promise<any[]>;
-  commands(): Promise<{ name: string; description: string }[]>;
-  presence(): Promise<{ userAt?: Date; busy: boolean }>;
   /** Reports whether the extension can do its work; detail says why not and what to do. */
   setReadiness(state: "ready" | "unconfigured" | "degraded" | "offline", detail?: string): Promise<void>;
   /** Replaces the tools, from run on. */
   setTools(tools: readonly AnyTool[]): Promise<void>;
-  /** A unary method of switchboard.kernel.v1, in this lane: rpc("Sessions", "History", {session}). */
+  /**
+   * Any other method of switchboard.kernel.v1 with one answer, in this lane, such as
+   * rpc("Sessions", "History", {session}), rpc("Channels", "List") or rpc("Sessions", "Presence").
+   */
   rpc(service: string, method: string, request?: object): Promise<any>;
 }
 

@@ -13,11 +13,11 @@ export const effectsOf = (given) => (Array.isArray(given) ? given : given ? [giv
 export const publish = (topic, payload, { key = "", dedupe = "", blobs = [] } = {}) =>
   ({ publish: { topic, key, dedupeKey: dedupe, blobs, payload: encode(payload, `payload of ${topic}`) } });
 
-export const put = (key, value, { version = undefined, blobs = [] } = {}) => ({
+export const put = (key, value, { version, blobs = [] } = {}) => ({
   put: { key, version, blobs, value: value instanceof Uint8Array ? value : encode(value, `value of key ${key}`) },
 });
 
-export const remove = (key, { version = undefined } = {}) => ({ delete: { key, version } });
+export const remove = (key, { version } = {}) => ({ delete: { key, version } });
 
 export const withdraw = (dedupe) => ({ withdraw: { dedupeKey: dedupe } });
 
@@ -28,26 +28,31 @@ export const call = (id, tool, args = {}, { replyTo = "" } = {}) =>
 
 export const raw = (effect) => effect;
 
+const textOf = (reason) => String(reason?.message ?? reason);
+
 export class Retry extends Error {
+  name = "Retry";
+
   constructor(afterMs, reason = "retry") {
-    super(String(reason?.message ?? reason));
-    this.name = "Retry";
+    super(textOf(reason));
     this.afterMs = afterMs;
   }
 }
 
 export class Drop extends Error {
+  name = "Drop";
+
   constructor(reason, effects) {
     super(reason);
-    this.name = "Drop";
     this.effects = effects;
   }
 }
 
 export class Unknown extends Error {
+  name = "Unknown";
+
   constructor(reason) {
-    super(String(reason?.message ?? reason), { cause: reason });
-    this.name = "Unknown";
+    super(textOf(reason), { cause: reason });
   }
 }
 
@@ -73,23 +78,26 @@ export function snake(value) {
 
 export const blobsOf = (attachments = []) => [...new Set(attachments.map((a) => a.blob).filter(Boolean))];
 
-export function eventOf(e) {
-  const event = { ...e, createdAt: new Date(e.createdAtUs / 1000) };
+/** The value of JSON. */
+export function decode(bytes, what) {
   try {
-    event.payload = JSON.parse(e.payload.toString());
+    return JSON.parse(bytes.toString());
   } catch (error) {
-    throw new Drop(`decode payload of ${e.topic}: ${error.message}`);
+    throw new Drop(`decode ${what}: ${error.message}`);
   }
-  return event;
 }
 
-export function messageOf(delivery) {
-  const p = delivery.payload;
+export const eventOf = (e) =>
+  ({ ...e, createdAt: new Date(e.createdAtUs / 1000), payload: decode(e.payload, `payload of ${e.topic}`) });
+
+export const draftOf = ({ conversation, thread, draftId: id, replyTo, text, done }) =>
+  ({ conversation, thread, id, replyTo, text, done });
+
+export function messageOf({ id, payload: p, uncertain: repeat, createdAt }) {
+  const { text, conversation = "", thread = "", owner = "", language = "", part = 0, parts = 0, session = "" } = p;
   return {
-    id: delivery.id, text: p.text, unmarked: p.unmarked || p.text, conversation: p.conversation ?? "",
-    thread: p.thread ?? "", owner: p.owner ?? "", language: p.language ?? "", replyTo: p.reply_to ?? "",
-    draftId: p.draft_id ?? "", part: p.part ?? 0, parts: p.parts ?? 0, session: p.session ?? "",
-    repeat: delivery.uncertain, notice: p.kind !== "reply", createdAt: delivery.createdAt,
+    id, text, unmarked: p.unmarked || text, conversation, thread, owner, language, part, parts, session, repeat, createdAt,
+    replyTo: p.reply_to ?? "", draftId: p.draft_id ?? "", notice: p.kind !== "reply",
     attachments: p.attachments ?? [], actions: p.actions ?? [],
   };
 }

@@ -4,29 +4,15 @@ import { blobsOf, effectsOf, eventOf, publish, snake } from "./effects.js";
 import { KernelError } from "./wire.js";
 
 export class Kernel {
-  #activation;
+  #link;
   #lane;
 
-  /** lane and signal are those of one handler. */
-  constructor(activation, lane, signal) {
-    this.#activation = activation;
+  /** shared is what all kernels of an activation have; lane and signal are those of one handler. */
+  constructor(shared, link, lane, signal) {
+    Object.assign(this, shared, { signal });
+    this.#link = link;
     this.#lane = lane;
-    this.signal = signal;
   }
-
-  get #link() { return this.#activation.link; }
-  get #init() { return this.#activation.init; }
-  get id() { return this.#init.id; }
-  get name() { return this.#init.name; }
-  get config() { return this.#activation.config; }
-  get agent() { return this.#init.agent; }
-  get runDir() { return this.#init.runDir; }
-  get dataDir() { return this.#init.dataDir; }
-  get timezone() { return this.#init.timezone || "UTC"; }
-  get log() { return this.#activation.log; }
-  get draining() { return this.#activation.draining.signal; }
-
-  secret(name) { return this.#init.secrets[name] ?? ""; }
 
   async commit(effects, { id = "" } = {}) {
     return this.#link.commit({ id, lane: this.#lane, effects: effectsOf(effects) }, this.signal);
@@ -54,41 +40,25 @@ export class Kernel {
   putBlob(source) { return this.#link.putBlob(source, this.signal); }
 
   async getBlob(name) {
-    const parts = this.#link.stream("Blobs", "Get", { hash: name, lane: this.#lane }, this.signal);
+    const parts = this.#stream("Blobs", "Get", { hash: name });
     const { value: first } = await parts.next();
     return { ...first.blob, bytes: checked(parts, first) };
   }
 
-  async findBlob(name) {
-    const parts = this.#link.stream("Blobs", "Get", { hash: name, lane: this.#lane }, this.signal);
-    const { value: first } = await parts.next();
-    await parts.return(undefined);
-    return first.blob;
-  }
-
   async ask(name, args = {}) {
-    const request = { name, arguments: Buffer.from(JSON.stringify(args)) };
-    const { content, isError } = await this.rpc("Tools", "Call", request);
+    const { content, isError } = await this.rpc("Tools", "Call", { name, arguments: Buffer.from(JSON.stringify(args)) });
     return { content, isError };
   }
 
-  complete(request) { return this.#link.stream("Models", "Complete", { ...request, lane: this.#lane }, this.signal); }
+  complete(request) { return this.#stream("Models", "Complete", request); }
 
   async *watch(topics) {
-    for await (const event of this.#link.stream("Bus", "Watch", { topics }, this.signal)) yield eventOf(event);
+    for await (const event of this.#stream("Bus", "Watch", { topics })) yield eventOf(event);
   }
 
-  session(id) { return this.rpc("Sessions", "Get", { session: id }); }
-  async channels() { return (await this.rpc("Channels", "List")).channels; }
-  async commands() { return (await this.rpc("Channels", "List")).commands; }
-
-  async presence() {
-    const { userAtUs, busy } = await this.rpc("Sessions", "Presence");
-    return { busy, userAt: userAtUs ? new Date(userAtUs / 1000) : undefined };
+  #stream(service, method, request) {
+    return this.#link.stream(service, method, { lane: this.#lane, ...request }, this.signal);
   }
-
-  setReadiness(state, detail = "") { return this.#activation.setReadiness(state, detail); }
-  setTools(tools) { return this.#activation.setTools(tools); }
 
   rpc(service, method, request = {}) {
     return this.#link.unary(service, method, { lane: this.#lane, ...request }, this.signal);

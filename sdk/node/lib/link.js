@@ -1,172 +1,128 @@
 // One activation's connection to the kernel.
+import { Readable, addAbortSignal } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import grpc from "@grpc/grpc-js";
-import { KernelError, frames, fromStatus, kernel, maxCommit, options, sizeOf } from "./wire.js";
+import { KernelError, fromStatus, maxCommit, options, service, sizeOf } from "./wire.js";
 
-const { READY, SHUTDOWN, TRANSIENT_FAILURE } = grpc.connectivityState;
+const patience = 10_000;
+const chunk = 256 << 10;
 
 export class Link {
-  #init;
-  #clients = new Map();
+  #client;
+  #files; // on a connection of their own
   #metadata = new grpc.Metadata();
   #stream; // of commits
-  #sent = []; // commits without a receipt, in their order
-  #waiting = [];
-  closed = false;
+  #sent = []; // what to call with the receipts of commits, in their order
+  #lost = () => {};
+  #closed = false;
 
-  constructor(init) {
-    this.#init = init;
-    this.#metadata.set("switchboard-token", init.kernelToken);
+  constructor({ kernelAddress, kernelToken }) {
+    const client = (more) => new grpc.Client(kernelAddress, grpc.credentials.createInsecure(), { ...options, ...more });
+    this.#client = client();
+    this.#files = client({ "grpc.use_local_subchannel_pool": 1 });
+    this.#metadata.set("switchboard-token", kernelToken);
   }
 
-  /** Resolves when the kernel answers; calls lost when an established connection breaks. */
-  connect(lost) {
-    const channel = this.client("Bus").getChannel();
-    const watch = (resolve, reject, wasReady) => {
-      const state = channel.getConnectivityState(!wasReady);
-      if (this.closed || state === SHUTDOWN) return;
-      if (wasReady && state !== READY) return void lost();
-      if (state === TRANSIENT_FAILURE) {
-        return void reject(new KernelError("gone", `connect to the kernel at ${this.#init.kernelAddress}`));
-      }
-      if (state === READY) resolve();
-      channel.watchConnectivityState(state, Infinity, () => watch(resolve, reject, state === READY));
-    };
-    return new Promise((resolve, reject) => watch(resolve, reject, false));
+  /** Resolves when the kernel answers; calls lost when the connection breaks after that. */
+  async connect(lost) {
+    await new Promise((resolve, reject) => this.#client.waitForReady(Date.now() + patience, (error) =>
+      (error ? reject(new KernelError("gone", `connect to the kernel: ${error.message}`)) : resolve(undefined))));
+    this.#lost = lost;
+    this.#open(); // the end of its stream tells that the kernel has ended
   }
 
-  /** A client of one of the kernel's services. Files flow on a connection of their own. */
-  client(service) {
-    if (this.closed) throw new KernelError("gone", "the extension has shut down");
-    let client = this.#clients.get(service);
-    if (!client) {
-      const own = service === "Blobs" ? { "grpc.use_local_subchannel_pool": 1 } : {};
-      const channelOverride = service === "Blobs" || service === "Bus" ? undefined : this.client("Bus").getChannel();
-      client = new kernel[service](this.#init.kernelAddress, grpc.credentials.createInsecure(),
-        { ...options, ...own, channelOverride });
-      this.#clients.set(service, client);
-    }
-    return client;
+  #call(kind, name, method, ...args) {
+    if (this.#closed) throw new KernelError("gone", "the extension has shut down");
+    const { path, requestSerialize, responseDeserialize } = service(`switchboard.kernel.v1.${name}`)[method];
+    const client = name === "Blobs" ? this.#files : this.#client;
+    const call = client[`make${kind}Request`](path, requestSerialize, responseDeserialize, ...args);
+    return call.on("error", () => {}); // also when nothing waits for it
   }
 
   /** A call with one answer. */
-  unary(service, method, request, signal) {
-    return new Promise((resolve, reject) => {
-      signal.throwIfAborted();
-      const call = this.client(service)[method](request, this.#metadata, (error, reply) => {
-        signal.removeEventListener("abort", cancel);
-        if (error) reject(signal.aborted ? signal.reason : fromStatus(error, error));
-        else resolve(reply);
-      });
-      const cancel = () => call.cancel();
-      signal.addEventListener("abort", cancel, { once: true });
-    });
+  unary(name, method, request, signal) {
+    return until(signal, (done) => this.#call("Unary", name, method, request, this.#metadata, done));
   }
 
   /** A call whose answer is a stream. */
-  async *stream(service, method, request, signal) {
+  async *stream(name, method, request, signal) {
     signal.throwIfAborted();
-    const call = this.client(service)[method](request, this.#metadata);
-    const cancel = () => call.cancel();
-    signal.addEventListener("abort", cancel, { once: true });
-    call.on("error", () => {}); // also after the end of the loop
+    const call = this.#call("ServerStream", name, method, request, this.#metadata);
     try {
-      for await (const message of call) yield message;
+      yield* addAbortSignal(signal, call);
     } catch (error) {
-      throw signal.aborted ? signal.reason : typeof error.code === "number" ? fromStatus(error, error) : error;
+      throw signal.aborted ? signal.reason : fromStatus(error);
     } finally {
-      signal.removeEventListener("abort", cancel);
       call.cancel();
     }
   }
 
   /** Stores the bytes of source, which is iterable, as one file. */
   putBlob(source, signal) {
-    return new Promise((resolve, reject) => {
-      signal.throwIfAborted();
-      const call = this.client("Blobs").Put(this.#metadata, (error, blob) => {
-        signal.removeEventListener("abort", cancel);
-        if (error) reject(signal.aborted ? signal.reason : fromStatus(error, error));
-        else resolve(blob);
-      });
-      const cancel = () => call.cancel();
-      signal.addEventListener("abort", cancel, { once: true });
-      call.on("error", () => {});
-      (async () => {
-        for await (const bytes of source instanceof Uint8Array ? [source] : source) {
-          for (let at = 0; at < bytes.length; at += 256 << 10) {
-            if (call.destroyed || call.writableEnded) return;
-            const data = bytes.subarray(at, at + (256 << 10));
-            if (!call.write({ data })) await drained(call);
-          }
-        }
-        call.end();
-      })().catch((error) => {
-        reject(error);
+    return until(signal, (done) => {
+      const call = this.#call("ClientStream", "Blobs", "Put", this.#metadata, done);
+      pipeline(Readable.from(source instanceof Uint8Array ? [source] : source), inChunks, call).catch((error) => {
+        done(error);
         call.cancel(); // a file that was not read to its end is not stored
       });
+      return call;
     });
   }
 
   /** Commits effects; one result for each. */
   commit(commit, signal) {
-    signal.throwIfAborted();
-    if (sizeOf(commit) > maxCommit) {
-      throw new KernelError("too_large", `commit of ${commit.effects.length} effects: larger than 16 MiB`);
-    }
-    return new Promise((resolve, reject) => {
-      const abort = () => reject(signal.reason);
-      signal.addEventListener("abort", abort, { once: true });
-      const settle = (done) => (value) => {
-        signal.removeEventListener("abort", abort);
-        done(value);
-      };
-      if (this.#waiting.push({ commit, resolve: settle(resolve), reject: settle(reject) }) === 1) {
-        setImmediate(() => this.#flush());
+    return until(signal, (done) => {
+      if (sizeOf(commit) > maxCommit) {
+        throw new KernelError("too_large", `commit of ${commit.effects.length} effects: larger than 16 MiB`);
       }
+      const stream = this.#stream ?? this.#open();
+      this.#sent.push(done);
+      stream.write({ commits: [commit] });
     });
-  }
-
-  #flush() {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    try {
-      const stream = (this.#stream ??= this.#open());
-      this.#sent.push(...waiting);
-      for (const some of frames(waiting, (w) => sizeOf(w.commit))) stream.write({ commits: some.map((w) => w.commit) });
-    } catch (error) {
-      for (const w of waiting) w.reject(error);
-    }
   }
 
   #open() {
-    const stream = this.client("Bus").Commit(this.#metadata);
+    const stream = this.#stream = this.#call("BidiStream", "Bus", "Commit", this.#metadata);
     stream.on("data", ({ receipts }) => {
-      for (const receipt of receipts) {
-        const sent = this.#sent.shift();
-        if (receipt.error) sent.reject(fromStatus(receipt.error));
-        else sent.resolve(receipt.results);
-      }
+      for (const { error, results } of receipts) this.#sent.shift()(error, results);
     });
-    const fail = (error) => {
-      if (this.#stream !== stream) return;
+    return stream.on("status", (status) => {
       this.#stream = undefined;
-      for (const sent of this.#sent.splice(0)) {
-        sent.reject(new KernelError(error.code, `commit, sent but not confirmed: ${error.message}`, error));
-      }
-    };
-    stream.on("error", (error) => fail(fromStatus(error, error)));
-    stream.on("end", () => fail(new KernelError("gone", "the kernel has closed the stream")));
-    return stream;
+      const error = status.code ? fromStatus(status) : new KernelError("gone", "the kernel has closed the stream");
+      const unconfirmed = new KernelError(error.code, `commit, sent but not confirmed: ${error.message}`, error);
+      for (const done of this.#sent.splice(0)) done(unconfirmed);
+      if (error.code === "gone" && !this.#closed) this.#lost();
+    });
   }
 
   close() {
-    this.closed = true;
-    for (const client of this.#clients.values()) client.close();
+    this.#closed = true;
     this.#stream?.cancel();
+    this.#client.close();
+    this.#files.close();
   }
 }
 
-/** Waits until a stream takes more, or ends. */
-const drained = (stream) => new Promise((resolve) => {
-  for (const event of ["drain", "close", "error", "finish"]) stream.once(event, resolve);
-});
+/** What begin calls done with, unless signal aborts before; then the call that begin returned is cancelled. */
+async function until(signal, begin) {
+  signal.throwIfAborted();
+  let abort;
+  try {
+    return await new Promise((resolve, reject) => {
+      const call = begin((error, value) => (error ? reject(fromStatus(error)) : resolve(value)));
+      abort = () => {
+        reject(signal.reason);
+        call?.cancel();
+      };
+      signal.addEventListener("abort", abort);
+    });
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+async function* inChunks(source) {
+  for await (const bytes of source) {
+    for (let at = 0; at < bytes.length; at += chunk) yield { data: bytes.subarray(at, at + chunk) };
+  }
+}

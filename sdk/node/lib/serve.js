@@ -3,8 +3,7 @@ import { writeSync } from "node:fs";
 import { join } from "node:path";
 import grpc from "@grpc/grpc-js";
 import { Activation, within } from "./activation.js";
-import { Log } from "./log.js";
-import { KernelError, cookie, extension, options, toStatus } from "./wire.js";
+import { KernelError, cookie, ended, options, service, toStatus } from "./wire.js";
 
 const orphanTimeout = 30_000; // without an Init
 const defaultGrace = 5000;
@@ -42,17 +41,14 @@ class Server {
   }
 
   #describe(tools) {
-    const { channel, models, handle, results, handleAgent, id = "" } = this.#ext;
-    const known = new Map();
-    for (const tool of tools) {
-      if (!tool.name || !tool.call) throw new Error(`extension ${id}: a tool needs a name and call: ${tool.name}`);
-      if (known.has(tool.name)) throw new Error(`extension ${id}: two tools are named ${tool.name}`);
-      known.set(tool.name, tool);
+    const { channel, handle, results, handleAgent, id = "" } = this.#ext;
+    this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
+    if (this.#tools.size < tools.length || tools.some((tool) => !tool.name || !tool.call)) {
+      throw new Error(`extension ${id}: each tool needs a name of its own and call: ${tools.map((tool) => tool.name)}`);
     }
-    this.#tools = known;
     const schema = { type: "object", additionalProperties: false };
     return {
-      channel: Boolean(channel), drafts: Boolean(channel?.draft), models: Boolean(models),
+      channel: Boolean(channel), drafts: Boolean(channel?.draft),
       events: Boolean(channel || handle || results || handleAgent), sdk: "node/0.1",
       tools: tools.map(({ call, say, ...t }) => ({ ...t, schema: Buffer.from(JSON.stringify(t.schema ?? schema)) })),
     };
@@ -73,22 +69,22 @@ class Server {
       await this.#activation?.shutdown(1000); // the kernel missed an earlier answer
       this.#activation = undefined;
       const activation = new Activation(this.#ext, request, (tools) => (this.#description = this.#describe(tools)));
-      await activation.start(() => void this.#gone(activation));
+      await activation.start(() => {
+        if (this.#activation !== activation) return;
+        activation.interrupt();
+        void this.close(goneGrace);
+      });
       this.#activation = activation;
       return { readiness: activation.announce() };
     });
   }
 
-  /** The activation, for a request of the kernel. */
+  /** The activation, for work that the kernel brings. */
   #current() {
-    if (!this.#activation) throw new KernelError("unavailable", "the extension is not initialized");
+    if (!this.#activation || this.#activation.draining) {
+      throw new KernelError("unavailable", `the extension is ${this.#activation ? "shutting down" : "not initialized"}`);
+    }
     return this.#activation;
-  }
-
-  async #shutdown({ graceMs }) {
-    await this.#end(graceMs || defaultGrace);
-    setTimeout(() => this.#activation ?? process.exit(0), closeDelay);
-    return {};
   }
 
   #end(grace) {
@@ -99,12 +95,6 @@ class Server {
     });
   }
 
-  async #gone(activation) {
-    if (this.#activation !== activation) return;
-    activation.interrupt();
-    await this.close(goneGrace);
-  }
-
   /** Ends the process after at most grace milliseconds. */
   async close(grace) {
     await within(grace + 100, this.#end(grace));
@@ -113,84 +103,56 @@ class Server {
 
   listen(path) {
     const server = new grpc.Server(options);
-    server.addService(extension.Extension.service, {
+    const add = (name, methods) => server.addService(service(name), methods);
+    add("switchboard.extension.v1.Extension", {
       Describe: unary(() => this.#description),
       Init: unary((request) => this.#init(request)),
-      Health: unary(() => this.#activation?.readiness() ?? { state: "STATE_OFFLINE", detail: "the extension is not initialized" }),
-      Shutdown: unary((request) => this.#shutdown(request)),
+      Health: unary(() => this.#activation?.readiness ?? { state: "STATE_OFFLINE", detail: "the extension is not initialized" }),
+      Shutdown: unary(async ({ graceMs }) => {
+        await this.#end(graceMs || defaultGrace);
+        setTimeout(() => this.#activation ?? process.exit(0), closeDelay);
+      }),
     });
-    server.addService(extension.Events.service, {
+    add("switchboard.extension.v1.Events", {
       Deliver: (call) => {
         try {
-          this.#current().deliver(call);
+          void this.#current().deliver(call);
         } catch (error) {
           call.emit("error", toStatus(error));
         }
       },
     });
-    server.addService(extension.Tools.service, {
+    add("switchboard.extension.v1.Tools", {
       Call: unary((request, controller) => {
         const tool = this.#tools.get(request.name);
         if (!tool) throw new KernelError("not_found", `extension ${this.#ext.id ?? ""} has no tool "${request.name}"`);
         return this.#current().call(tool, request, controller);
       }),
     });
-    if (this.#ext.models) server.addService(extension.Models.service, { Complete: (call) => void this.#complete(call) });
-    if (this.#ext.channel?.draft) server.addService(extension.Drafts.service, { Draft: (call, done) => this.#draft(call, done) });
-    server.addService(fixed("grpc.health.v1.Health", "Check", [8, 1]), { Check: (_, done) => done(null, {}) });
-    server.addService(fixed("plugin.GRPCController", "Shutdown", []), {
-      Shutdown: (_, done) => {
-        done(null, {});
-        setTimeout(() => process.exit(0), 50);
-      },
-    });
+    if (this.#ext.channel?.draft) {
+      add("switchboard.extension.v1.Drafts", { Draft: unary((_, __, updates) => this.#current().draft(updates)) });
+    }
+    add("grpc.health.v1.Health", { Check: unary(() => ({ status: "SERVING" })) });
+    add("plugin.GRPCController", { Shutdown: unary(() => void setTimeout(() => process.exit(0), 50)) });
     server.bindAsync(`unix:${path}`, grpc.ServerCredentials.createInsecure(), (error) => {
       if (error) throw error;
       writeSync(1, `1|1|unix|${path}|grpc\n`);
     });
-  }
-
-  async #complete(call) {
-    try {
-      const write = (delta) => call.write(delta) || new Promise((resolve) => call.once("drain", resolve).once("cancelled", resolve));
-      await this.#current().complete(call.request, write, controllerOf(call));
-      call.end();
-    } catch (error) {
-      new Log(this.#ext.id).debug("model failed", { error });
-      call.emit("error", toStatus(error));
-    }
-  }
-
-  #draft(call, done) {
-    const shown = new Map();
-    call.on("data", (update) => this.#activation?.draft(shown, update));
-    call.on("error", () => {});
-    call.on("end", () => void Promise.all([...shown.values()].map((d) => d.work)).then(() => done(null, {})));
   }
 }
 
 /** An AbortController that follows the cancellation of a call. */
 function controllerOf(call) {
   const controller = new AbortController();
-  const canceled = Object.assign(new Error("the call was canceled"), { name: "AbortError" });
-  call.on("cancelled", () => controller.abort(canceled));
+  call.on("cancelled", () => controller.abort(ended("the call was canceled")));
   return controller;
 }
 
-/** The handler of a unary method. */
+/** A method with one answer. */
 const unary = (handle) => async (call, done) => {
   try {
-    done(null, await handle(call.request, controllerOf(call)));
+    done(null, (await handle(call.request, controllerOf(call), call)) ?? {});
   } catch (error) {
     done(toStatus(error));
   }
 };
-
-/** A service of go-plugin or gRPC with one method, whose answer is always the same. */
-const fixed = (service, method, answer) => ({
-  [method]: {
-    path: `/${service}/${method}`, requestStream: false, responseStream: false,
-    requestSerialize: () => Buffer.alloc(0), requestDeserialize: (bytes) => bytes,
-    responseSerialize: () => Buffer.from(answer), responseDeserialize: (bytes) => bytes,
-  },
-});
