@@ -6,10 +6,8 @@ try {
   process.stderr.write("The packages that this extension needs are not installed: run `npm install` beside its manifest.yaml.\n");
   process.exit(1);
 }
-const { serve } = await import("./serve.js");
-const { KernelError } = await import("./wire.js");
-
-export { serve, KernelError };
-export {
+export const { serve } = await import("./serve.js");
+export const { KernelError } = await import("./wire.js");
+export const {
   call, Drop, publish, put, raw, remove, result, Retry, sees, splitFiles, tool, ToolResult, Unknown, whenIdle, withdraw,
-} from "./effects.js";
+} = await import("./effects.js");
