@@ -37,7 +37,7 @@ func TestAReminderForAnotherPerson(t *testing.T) {
 		if err := json.Unmarshal(events[1].GetPayload(), &task); err != nil {
 			t.Fatal(err)
 		}
-		if notice.Text != "⏰ От Анна: take the cake" || notice.ReplyTo != "handle-clara" || notice.Asked ||
+		if notice.Text != "⏰ Передаёт Анна: take the cake" || notice.ReplyTo != "handle-clara" || notice.Asked ||
 			notice.ChannelID != "telegram_channel" || len(notice.Actions) != 0 {
 			t.Errorf("the notice is %+v", notice)
 		}
