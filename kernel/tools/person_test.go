@@ -79,7 +79,7 @@ func TestSendToAPerson(t *testing.T) {
 		if got := w.tells(turn, `{"person": "Boris Lee", "text": "ужин"}`); !strings.Contains(got, "queued") {
 			t.Errorf("the result is %s", got)
 		}
-		w.telegram.Shows("chat of 8: От anna: ужин")
+		w.telegram.Shows("chat of 8: Передаёт anna: ужин")
 		turn.Answers("Done.")
 		w.telegram.Shows("anna: Done.")
 		// An answer is understood: the assistant knows what it has sent there.

@@ -43,14 +43,28 @@ func needChromium(t *testing.T) {
 	}
 }
 
-// chromium starts a browser; its tabs share a profile.
+// chromium starts a browser; its tabs share a profile. A browser that ends before it
+// listens, as it sometimes does on a busy machine, is started again.
 func (w *world) chromium(more ...chromedp.ExecAllocatorOption) context.Context {
 	w.t.Helper()
 	needChromium(w.t)
+	for n := 1; ; n++ {
+		ctx, err := w.startChromium(more...)
+		if err == nil {
+			return ctx
+		}
+		if n == 3 {
+			w.t.Fatalf("start chromium: %v", err)
+		}
+		w.t.Logf("start chromium: %v; again", err)
+	}
+}
+
+func (w *world) startChromium(more ...chromedp.ExecAllocatorOption) (context.Context, error) {
 	// Not in the test's own directory: the browser's last processes may still write.
 	profile, err := os.MkdirTemp(built, "profile")
 	if err != nil {
-		w.t.Fatal(err)
+		return nil, err
 	}
 	flags := append(append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...),
 		chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
@@ -62,10 +76,7 @@ func (w *world) chromium(more ...chromedp.ExecAllocatorOption) context.Context {
 	w.t.Cleanup(end)
 	ctx, cancel := chromedp.NewContext(allocator)
 	w.t.Cleanup(cancel)
-	if err := chromedp.Run(ctx); err != nil {
-		w.t.Fatalf("start chromium: %v", err)
-	}
-	return ctx
+	return ctx, chromedp.Run(ctx)
 }
 
 // tab opens a tab of a window's size and logs it in, with more arguments for the command

@@ -54,7 +54,6 @@ type Server struct {
 	tickets  map[string]bool
 	sockets  []*socket // oldest first
 	opened   int       // connections since the start
-	dropped  int       // how often all connections were ended
 	pending  []*envelope
 	given    int // envelopes that were given up
 	late     int // envelopes that were not acknowledged in time

@@ -81,22 +81,16 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = conn.Close() }()
 	c := &socket{conn: conn}
-	s.mu.Lock()
-	s.opened++
-	dropped := s.dropped
+	s.mu.Lock() // the app must not see the greeting of a connection that is not counted yet
 	hello := map[string]any{
 		"type": "hello", "num_connections": len(s.sockets) + 1, "connection_info": map[string]any{"app_id": "A1"},
 		"debug_info": map[string]any{"host": "applink-1", "approximate_connection_time": 18060},
 	}
-	s.mu.Unlock()
-	if c.write(hello) != nil {
-		return
-	}
-	s.mu.Lock()
-	if s.closed || s.dropped != dropped { // all connections were ended since the greeting
+	if s.closed || c.write(hello) != nil {
 		s.mu.Unlock()
 		return
 	}
+	s.opened++
 	s.sockets = append(s.sockets, c)
 	for _, e := range s.pending {
 		if e.on == nil {
@@ -155,7 +149,6 @@ func (s *Server) gone(c *socket) {
 
 // drop ends all connections; mu is held.
 func (s *Server) drop() {
-	s.dropped++
 	for _, c := range slices.Clone(s.sockets) {
 		_ = c.conn.Close()
 		s.gone(c)
