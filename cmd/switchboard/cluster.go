@@ -90,11 +90,10 @@ func again() {
 // clusterOptions reads the configuration of the cluster. The connection string may hold a
 // password, so it is no argument.
 func clusterOptions(h *config.Home) (o cluster.Options, err error) {
-	live := config.Open(h, os.LookupEnv)
-	if configErr, _ := live.Errors(); configErr != nil {
-		return o, configErr
+	settings, err := config.LoadCluster(h.ClusterFile())
+	if err != nil {
+		return o, err
 	}
-	settings := live.Config().Cluster
 	o = cluster.Options{
 		DSN: os.Getenv(clusterDSN), Name: settings.Node, Cell: settings.Cell, Version: version, Copy: h.Database(),
 		Log: hclog.New(&hclog.LoggerOptions{Name: "cluster", Output: os.Stderr}),
@@ -102,7 +101,7 @@ func clusterOptions(h *config.Home) (o cluster.Options, err error) {
 	if o.DSN == "" {
 		if settings.DSNFile == "" {
 			return o, fmt.Errorf("start the node: the connection string of PostgreSQL is missing: name a file that holds it "+
-				"as cluster.dsn_file in %s, or set %s", h.Config(), clusterDSN)
+				"as dsn_file in %s, or set %s", h.ClusterFile(), clusterDSN)
 		}
 		path := settings.DSNFile
 		if !filepath.IsAbs(path) {
@@ -123,7 +122,7 @@ func clusterOptions(h *config.Home) (o cluster.Options, err error) {
 	}
 	host, err := os.Hostname()
 	if o.Name = cmp.Or(o.Name, host); o.Name == "" {
-		return o, fmt.Errorf("name this node as cluster.node in %s: %w", h.Config(), err)
+		return o, fmt.Errorf("name this node as node in %s: %w", h.ClusterFile(), err)
 	}
 	self, err := os.Executable()
 	o.Guard = []string{self, guardCommand}

@@ -50,18 +50,9 @@ type Config struct {
 	Files      Files                `yaml:"files"`
 	Backup     Backup               `yaml:"backup"`
 	MCP        MCP                  `yaml:"mcp"`
-	Cluster    Cluster              `yaml:"cluster"`
 	Extensions map[string]Extension `yaml:"extensions" keys:"id"`
 
 	doc *strictyaml.Document
-}
-
-// Cluster is where switchboard run --cluster finds the state that several machines share.
-type Cluster struct {
-	// DSNFile holds the connection string of PostgreSQL; SWITCHBOARD_CLUSTER_DSN wins.
-	DSNFile string `yaml:"dsn_file" check:"text"`
-	Node    string `yaml:"node" check:"text"` // empty: the machine's name
-	Cell    string `yaml:"cell" default:"home" check:"text"`
 }
 
 // Agents configures the agents and which one answers in which channel. The default
@@ -250,6 +241,7 @@ var checks = func() strictyaml.Checks {
 		return nil
 	}
 	all["key_name"] = checkKeyName
+	all["host_port"] = checkHostPort
 	all["base_url"] = checkBaseURL
 	all["vision"] = checkVision
 	all["time_of_day"] = func(s string) *strictyaml.Fault {

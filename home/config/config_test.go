@@ -63,7 +63,6 @@ func TestParse(t *testing.T) {
 		Retention: config.Retention{Events: 7 * 24 * time.Hour, Dead: 60 * 24 * time.Hour},
 		Files:     config.Files{File: 50 << 20, Extension: 2 << 30, Total: 10 << 30},
 		Backup:    config.Backup{At: "23:05", Keep: 3},
-		Cluster:   config.Cluster{Cell: "home"},
 		Extensions: map[string]config.Extension{
 			"telegram_channel": {Sandbox: true, Config: map[string]any{"api_url": "https://api.telegram.org"}},
 			"heartbeat": {
@@ -96,7 +95,6 @@ func TestDefaults(t *testing.T) {
 		Retention: config.Retention{Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour},
 		Files:     config.Files{File: 50 << 20, Extension: 2 << 30, Total: 10 << 30},
 		Backup:    config.Backup{Nightly: true, At: "03:30", Keep: 7},
-		Cluster:   config.Cluster{Cell: "home"},
 	}
 	for name, text := range map[string]string{
 		"empty": "", "comments": "# nothing\n", "empty keys": "agents:\nchannels:\nmodels:\n  default:\nextensions:\n",

@@ -23,7 +23,7 @@ func nodes(t *testing.T, names ...string) (server *postgrestest.Server, all []*w
 				w.env[key] = all[0].env[key]
 			}
 		}
-		w.config(w.text("config.yaml") + "\ncluster: {dsn_file: dsn, node: " + name + "}\n")
+		w.write("dsn_file: dsn\nnode: "+name+"\n", 0o600, "cluster.yaml")
 		w.write(dsn+"\n", 0o600, "dsn")
 		w.runs = []string{"--cluster"}
 		all = append(all, w)

@@ -1,0 +1,48 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+
+	"github.com/switchboard-run/switchboard/internal/filewatch"
+	"github.com/switchboard-run/switchboard/manifests/strictyaml"
+)
+
+// Cluster is the content of cluster.yaml: what `switchboard run --cluster` needs to know
+// of this machine. Unlike config.yaml, the machines of a cluster do not share it.
+type Cluster struct {
+	// DSNFile holds the connection string of PostgreSQL; SWITCHBOARD_CLUSTER_DSN wins.
+	DSNFile string `yaml:"dsn_file" check:"text"`
+	Node    string `yaml:"node" check:"text"` // empty: the machine's name
+	Cell    string `yaml:"cell" default:"home" check:"text"`
+	// Listen is where the other machines reach this one; empty: they do not.
+	Listen string `yaml:"listen" check:"host_port"`
+}
+
+// ClusterFile is the file with the settings of this machine in a cluster.
+func (h *Home) ClusterFile() string { return filepath.Join(h.path, "cluster.yaml") }
+
+// LoadCluster reads a cluster.yaml; a missing one has the defaults.
+func LoadCluster(file string) (*Cluster, error) {
+	data, err := filewatch.Read(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the settings of this node: %w", err)
+	}
+	c := &Cluster{}
+	doc := strictyaml.Decode(file, data, c, checks)
+	if err := doc.Problems().Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func checkHostPort(s string) *strictyaml.Fault {
+	if host, port, err := net.SplitHostPort(s); err != nil || host == "" || port == "" {
+		return strictyaml.Faultf("%q is not an address that other machines can reach: write host:port, "+
+			"such as kitchen.lan:7718", s)
+	}
+	return nil
+}
