@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/switchboard-run/switchboard/bench/ledger"
 	"github.com/switchboard-run/switchboard/bench/processes"
 )
 
@@ -22,7 +23,7 @@ extensions: {offline: {enabled: false}, memory: {enabled: false}, heartbeat: {en
 // victims are parts of the command lines of processes to kill at each commit; "" is the
 // kernel.
 func (r *run) victims() []string {
-	return []string{"", "agent:keeper", channelID(r.channel), "openai:openai", "scheduler:scheduler",
+	return []string{"", "agent:keeper", ledger.ChannelID(r.channel), "openai:openai", "scheduler:scheduler",
 		filepath.Base(os.Args[0]) + " extension"}
 }
 
@@ -43,16 +44,16 @@ func nameOf(victim string) string {
 // point is the commit at which a process is killed.
 type point struct {
 	victim string
-	where  string // "before 7": the 7th commit is applied, not on disk; "after 7": its outcome is not reported
-	reply  reply  // form of the job's reply
-	next   string // the commit at which the next kernel is killed, from its start; empty: none
+	where  string       // "before 7": the 7th commit is applied, not on disk; "after 7": its outcome is not reported
+	reply  ledger.Reply // form of the job's reply
+	next   string       // the commit at which the next kernel is killed, from its start; empty: none
 }
 
 func (p point) name() string {
 	switch {
 	case p.next != "":
 		return "kernel twice"
-	case p.reply == slowly:
+	case p.reply == ledger.Slowly:
 		return nameOf(p.victim) + ", drafts"
 	}
 	return nameOf(p.victim)
@@ -73,21 +74,21 @@ const within = 8
 // commit is applied and not on disk, and when it is on disk and its outcome not reported.
 func commits(r *run, random *rand.Rand) error {
 	var points []point
-	for _, kind := range []reply{atOnce, slowly} {
+	for _, kind := range []ledger.Reply{ledger.AtOnce, ledger.Slowly} {
 		did, err := r.trace(kind)
 		if err != nil {
 			return err
 		}
 		r.say("%d commits of one message%s", len(did),
-			map[reply]string{slowly: " whose reply is shown while it is written"}[kind])
+			map[ledger.Reply]string{ledger.Slowly: " whose reply is shown while it is written"}[kind])
 		for n := range did {
 			for _, where := range []string{fmt.Sprint("before ", n+1), fmt.Sprint("after ", n+1)} {
 				for _, v := range r.victims() {
-					if kind == atOnce || v == "" || v == channelID(r.channel) {
+					if kind == ledger.AtOnce || v == "" || v == ledger.ChannelID(r.channel) {
 						points = append(points, point{victim: v, where: where, reply: kind})
 					}
 				}
-				if kind == atOnce {
+				if kind == ledger.AtOnce {
 					next := fmt.Sprint([]string{"before ", "after "}[random.IntN(2)], 1+random.IntN(within))
 					points = append(points, point{where: where, next: next})
 				}
@@ -143,7 +144,7 @@ func (r *run) each(n int, do func(i int, lock *sync.Mutex) error) (first error) 
 }
 
 // trace runs the job and returns a description of each of its commits.
-func (r *run) trace(kind reply) ([]string, error) {
+func (r *run) trace(kind ledger.Reply) ([]string, error) {
 	h, err := newHome(r.binary, r.channel, lean)
 	if err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func (r *run) trace(kind reply) ([]string, error) {
 	if err := h.start(); err != nil {
 		return nil, err
 	}
-	if c, problems := h.settle(h.one(kind)); c.losses() > 0 {
+	if c, problems := h.Settle(h.one(kind)); c.Losses() > 0 {
 		return nil, fmt.Errorf("the job goes wrong though nothing is killed: %q", problems)
 	}
 	h.end()
@@ -163,14 +164,14 @@ func (r *run) trace(kind reply) ([]string, error) {
 }
 
 // one kills once during one message.
-func (h *home) one(kind reply) []message {
-	m := message{token: tokenOf("b0", 0), chat: chatOf(0), reminder: true}
-	h.model.want(m.token, job{delay: 1, reply: kind})
-	h.write(m.chat, m.token)
-	return []message{m}
+func (h *home) one(kind ledger.Reply) []ledger.Message {
+	m := ledger.Message{Token: ledger.TokenOf("b0", 0), Chat: ledger.ChatOf(0), Reminder: true}
+	h.Model.Want(m.Token, ledger.Job{Delay: 1, Reply: kind})
+	h.write(m.Chat, m.Token)
+	return []ledger.Message{m}
 }
 
-func (r *run) commitPoint(p point) (c counts, problems []string, err error) {
+func (r *run) commitPoint(p point) (c ledger.Counts, problems []string, err error) {
 	h, err := newHome(r.binary, r.channel, lean)
 	if err != nil {
 		return c, nil, err
@@ -208,8 +209,8 @@ func (r *run) commitPoint(p point) (c counts, problems []string, err error) {
 			}
 		}
 	}
-	found, problems := h.settle(messages)
-	c.add(found)
+	found, problems := h.Settle(messages)
+	c.Add(found)
 	if p.victim != "" {
 		raw, _ := os.ReadFile(reached)
 		if strings.Contains(string(raw), "killed ") {
@@ -232,10 +233,10 @@ func (r *run) commitPoint(p point) (c counts, problems []string, err error) {
 
 // fall waits until the kernel kills itself, and returns the number of kills: 0 if the job
 // ends first.
-func (h *home) fall(messages []message) (int, error) {
+func (h *home) fall(messages []ledger.Message) (int, error) {
 	were := map[int]processes.Process{}
 	fell := true
-	err := until("the kernel to fall, or the job to end", 2*h.patience, func() bool {
+	err := ledger.Until("the kernel to fall, or the job to end", 2*h.Patience, func() bool {
 		pid := h.pid()
 		if pid == 0 {
 			return true
@@ -243,7 +244,7 @@ func (h *home) fall(messages []message) (int, error) {
 		for _, p := range processes.Below(pid) {
 			were[p.PID] = p
 		}
-		fell = !h.complete(messages) || len(h.pending()) > 0
+		fell = !h.Complete(messages) || len(h.Pending()) > 0
 		return !fell
 	})
 	if err != nil || !fell {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -12,33 +11,27 @@ import (
 	"sync"
 	"time"
 
+	"github.com/switchboard-run/switchboard/bench/ledger"
 	"github.com/switchboard-run/switchboard/bench/processes"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/home/consent/consenttest"
 )
 
-// patience bounds every wait; only a loss takes that long.
-const patience = 3 * time.Minute
-
 // home is one home with its servers and its kernel.
 type home struct {
-	dir      string
-	binary   string
-	channel  string // where people write
-	platform platform
-	model    *script
-	openai   *openaitest.Server
-	extra    []string // environment of the next kernel
-	patience time.Duration
+	ledger.Ledger
 
-	settled []message // messages that were counted
-	losses  int       // losses found in them
+	dir     string
+	binary  string
+	channel string // where people write
+	openai  *openaitest.Server
+	extra   []string // environment of the next kernel
 
 	mu     sync.Mutex
 	kernel *exec.Cmd
 	ended  chan struct{}
 	out    *os.File
-	onSent func(arrived)
+	onSent func(ledger.Arrived)
 
 	leaving sync.WaitGroup // goroutines that watch for leftover processes
 	left    []string
@@ -73,15 +66,24 @@ func newHome(binary, channel, config string) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &home{dir: dir, binary: binary, channel: channel, model: newScript(), patience: patience}
-	if h.platform, err = platforms[channel](h, h.sent); err != nil {
+	h := &home{dir: dir, binary: binary, channel: channel}
+	store := h.file("switchboard.db")
+	h.Ledger = ledger.Ledger{
+		Model: ledger.NewScript(), Patience: ledger.Patience,
+		Noted:   func(file string) []string { return ledger.Noted(h.file("data", "shop", file)) },
+		Pending: func() []string { return ledger.Pending(store) },
+		Dead:    func() []string { return ledger.Dead(store) },
+	}
+	if channel == "terminal" {
+		h.Platform = newTerminals(h, h.sent)
+	} else if h.Platform, err = ledger.Platforms[channel](h.sent); err != nil {
 		return nil, err
 	}
 	if h.openai, err = openaitest.Start(); err != nil {
 		return nil, err
 	}
 	h.openai.Keep(1)
-	h.openai.Handle(h.model.answer)
+	h.openai.Handle(h.Model.Answer)
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -98,7 +100,7 @@ func newHome(binary, channel, config string) (*home, error) {
 		}
 	}
 	text := fmt.Sprintf("agents: {default: keeper, enabled: [keeper]}\nchannels: {%s: {allow_from: [\"*\"]}}\n%s",
-		channelID(channel), withChannel(channel, config))
+		ledger.ChannelID(channel), withChannel(channel, config))
 	if err := os.WriteFile(h.file("config.yaml"), []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -110,7 +112,7 @@ func newHome(binary, channel, config string) (*home, error) {
 // withChannel enables a channel in a configuration: not all are by themselves.
 func withChannel(channel, config string) string {
 	const extensions = "extensions: {"
-	enabled := extensions + channelID(channel) + ": {enabled: true}"
+	enabled := extensions + ledger.ChannelID(channel) + ": {enabled: true}"
 	if strings.Contains(config, extensions) {
 		return strings.Replace(config, extensions, enabled+", ", 1)
 	}
@@ -122,7 +124,7 @@ func (h *home) file(parts ...string) string {
 }
 
 // sent is called for each message that the platform accepts.
-func (h *home) sent(m arrived) {
+func (h *home) sent(m ledger.Arrived) {
 	h.mu.Lock()
 	f := h.onSent
 	h.mu.Unlock()
@@ -131,7 +133,7 @@ func (h *home) sent(m arrived) {
 	}
 }
 
-func (h *home) onMessage(f func(arrived)) {
+func (h *home) onMessage(f func(ledger.Arrived)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.onSent = f
@@ -144,7 +146,7 @@ func (h *home) start() error {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "SWITCHBOARD_HOME=" + h.dir, "TZ=Europe/Berlin",
 		"SWITCHBOARD_CRASH_OFTEN=1",
 		"OPENAI_API_KEY=faults", "OPENAI_BASE_URL=" + h.openai.BaseURL(), "OPENAI_MODEL=instant",
-	}, append(h.platform.env(), h.extra...)...)
+	}, append(h.Platform.Env(), h.extra...)...)
 	cmd.Stdout, cmd.Stderr = h.out, h.out
 	if err := cmd.Start(); err != nil {
 		return err
@@ -206,11 +208,11 @@ func (h *home) watch(were []processes.Process) {
 func (h *home) end() {
 	were := h.kill()
 	for _, p := range were {
-		if idle(p) {
+		if ledger.Idle(p) {
 			p.Kill()
 		}
 	}
-	h.watch(slices.DeleteFunc(were, idle))
+	h.watch(slices.DeleteFunc(were, ledger.Idle))
 }
 
 // close ends everything. It keeps the directory of a home with a problem.
@@ -221,7 +223,7 @@ func (h *home) close(keep bool) {
 		p.Kill()
 	}
 	homes.Delete(h)
-	h.platform.close()
+	h.Platform.Close()
 	h.openai.Close()
 	_ = h.out.Close()
 	if !keep {
@@ -231,17 +233,5 @@ func (h *home) close(keep bool) {
 
 // write sends a message of a person in a chat.
 func (h *home) write(chat int64, token string) {
-	h.platform.write(chat, "message "+token)
-}
-
-var errTime = errors.New("it took too long")
-
-// until polls a condition.
-func until(what string, longest time.Duration, done func() bool) error {
-	for deadline := time.Now().Add(cmp.Or(longest, patience)); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: %w", what, errTime)
-		}
-	}
-	return nil
+	h.Platform.Write(chat, "message "+token)
 }

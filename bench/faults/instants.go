@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/switchboard-run/switchboard/bench/ledger"
 	"github.com/switchboard-run/switchboard/bench/processes"
 )
 
@@ -92,7 +93,7 @@ func instants(r *run, random *rand.Rand) error {
 
 // leave counts everything in a home again and closes it.
 func (r *run) leave(h *home) bool {
-	c, problems := h.again()
+	c, problems := h.Again()
 	if len(problems) > 0 {
 		problems = append(problems, "see "+h.dir)
 		r.report.Problems = append(r.report.Problems, problems...)
@@ -106,10 +107,10 @@ func (r *run) leave(h *home) bool {
 
 // warm waits until everything runs.
 func (h *home) warm() error {
-	m := message{token: tokenOf("warm", 0), chat: chatOf(0)}
-	h.model.want(m.token, job{})
-	h.write(m.chat, m.token)
-	return until("the first reply", patience, func() bool { return h.complete([]message{m}) })
+	m := ledger.Message{Token: ledger.TokenOf("warm", 0), Chat: ledger.ChatOf(0)}
+	h.Model.Want(m.Token, ledger.Job{})
+	h.write(m.Chat, m.Token)
+	return ledger.Until("the first reply", ledger.Patience, func() bool { return h.Complete([]ledger.Message{m}) })
 }
 
 // batch is a hundred messages, and the kills meanwhile.
@@ -122,18 +123,18 @@ type batch struct {
 	killed map[string]int // extensions, by their command lines
 }
 
-func (b *batch) run() (by map[string]counts, problems []string, err error) {
+func (b *batch) run() (by map[string]ledger.Counts, problems []string, err error) {
 	b.killed = map[string]int{}
-	var messages []message
-	for i := range most(b.channel, crowdSize) {
-		m := message{token: tokenOf(b.name, i), chat: chatOf(i), reminder: true}
-		b.model.want(m.token, job{delay: delayOf(i), reply: replyOf(i)})
+	var messages []ledger.Message
+	for i := range ledger.Most(b.channel, crowdSize) {
+		m := ledger.Message{Token: ledger.TokenOf(b.name, i), Chat: ledger.ChatOf(i), Reminder: true}
+		b.Model.Want(m.Token, ledger.Job{Delay: ledger.DelayOf(i), Reply: ledger.ReplyOf(i)})
 		messages = append(messages, m)
 	}
 	for _, m := range messages {
-		b.write(m.chat, m.token)
+		b.write(m.Chat, m.Token)
 	}
-	by = map[string]counts{}
+	by = map[string]ledger.Counts{}
 	for range b.kills {
 		victim, err := b.strike(messages)
 		if err != nil {
@@ -146,7 +147,7 @@ func (b *batch) run() (by map[string]counts, problems []string, err error) {
 		c.Kills++
 		by[victim] = c
 	}
-	c, problems := b.settle(messages)
+	c, problems := b.Settle(messages)
 	found := b.astray()
 	for _, p := range append(found, b.processesLeft()...) {
 		c.ProcessesLeft++
@@ -157,7 +158,7 @@ func (b *batch) run() (by map[string]counts, problems []string, err error) {
 }
 
 // strike kills a process at an instant, and starts a killed kernel again.
-func (b *batch) strike(messages []message) (victim string, err error) {
+func (b *batch) strike(messages []ledger.Message) (victim string, err error) {
 	aim := aims[b.random.IntN(len(aims))]
 	share, slip, kernel, pick := b.random.Float64(), b.random.Float64(), b.random.IntN(2) == 0, b.random.Float64()
 	if b.pid() == 0 {
@@ -170,7 +171,7 @@ func (b *batch) strike(messages []message) (victim string, err error) {
 		time.Sleep(moment(share*share, 1500*time.Millisecond))
 	case "answered":
 		b.await(messages, func(now func()) {
-			b.model.onReply(func(string) { now() })
+			b.Model.OnReply(func(string) { now() })
 		})
 		time.Sleep(moment(slip, 12*time.Millisecond))
 	case "sending":
@@ -221,7 +222,7 @@ func (b *batch) strike(messages []message) (victim string, err error) {
 }
 
 // await waits for an instant that arm announces, or for the end of the batch.
-func (b *batch) await(messages []message, arm func(now func())) {
+func (b *batch) await(messages []ledger.Message, arm func(now func())) {
 	hit := make(chan struct{})
 	// A few of them pass first.
 	pass := b.random.IntN(20)
@@ -246,20 +247,20 @@ func (b *batch) await(messages []message, arm func(now func())) {
 	}
 }
 
-func (b *batch) replied(messages []message) bool {
-	l := b.look(messages)
-	return !slices.ContainsFunc(messages, func(m message) bool { return !l.of[m.token].whole })
+func (b *batch) replied(messages []ledger.Message) bool {
+	l := b.Look(messages)
+	return !slices.ContainsFunc(messages, func(m ledger.Message) bool { return !l.Whole(m) })
 }
 
 // within kills while the platform handles a message, before it answers; "" if no message
 // came.
-func (b *batch) within(messages []message, end func() string) (victim string) {
+func (b *batch) within(messages []ledger.Message, end func() string) (victim string) {
 	var once sync.Once
 	done := make(chan struct{})
 	b.await(messages, func(now func()) {
-		b.onMessage(func(arrived) { now() })
+		b.onMessage(func(ledger.Arrived) { now() })
 	})
-	b.onMessage(func(arrived) {
+	b.onMessage(func(ledger.Arrived) {
 		once.Do(func() {
 			victim = end()
 			close(done)
@@ -277,13 +278,13 @@ func (b *batch) within(messages []message, end func() string) (victim string) {
 
 // atWork lists the processes that the job needs, by the names of shortly.
 func (b *batch) atWork() []string {
-	return []string{"several extensions", "keeper", channelID(b.channel), "openai", "scheduler", "shop"}
+	return []string{"several extensions", "keeper", ledger.ChannelID(b.channel), "openai", "scheduler", "shop"}
 }
 
 // pick returns an extension that was not killed too often.
 func (b *batch) pick(share float64) (processes.Process, bool) {
 	running := slices.DeleteFunc(processes.Below(b.pid()), func(p processes.Process) bool {
-		return p.Command == "" || idle(p) || b.killed[p.Command] >= perVictim || !slices.Contains(b.atWork(), shortly(p.Command))
+		return p.Command == "" || ledger.Idle(p) || b.killed[p.Command] >= perVictim || !slices.Contains(b.atWork(), shortly(p.Command))
 	})
 	if len(running) == 0 {
 		return processes.Process{}, false
@@ -328,3 +329,6 @@ func shortly(command string) string {
 	}
 	return name
 }
+
+// moment returns a random part of a duration.
+func moment(share float64, of time.Duration) time.Duration { return time.Duration(share * float64(of)) }

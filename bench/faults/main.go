@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/switchboard-run/switchboard/bench/ledger"
 )
 
 // run is one run of the command.
@@ -50,9 +52,9 @@ var parts = []struct {
 func main() {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "extension":
-		serveShop()
+		ledger.ServeShop(true)
 		return
-	case len(os.Args) > 1 && os.Args[1] == idles:
+	case len(os.Args) > 1 && os.Args[1] == ledger.Idles:
 		select {}
 	}
 	r := &run{}
@@ -82,7 +84,7 @@ func main() {
 		<-interrupted
 		homes.Range(func(h, _ any) bool {
 			h.(*home).end()
-			h.(*home).platform.close()
+			h.(*home).Platform.Close()
 			return true
 		})
 		os.Exit(2)
@@ -112,7 +114,7 @@ func (r *run) all(only, channels string) error {
 	}
 	r.say("seed %d", r.seed)
 	for channel := range strings.SplitSeq(channels, ",") {
-		if platforms[channel] == nil {
+		if channel != "terminal" && ledger.Platforms[channel] == nil {
 			return fmt.Errorf("there is no channel %q: use telegram, discord, slack or terminal", channel)
 		}
 		r.channel = channel

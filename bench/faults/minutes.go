@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/bench/ledger"
 	"github.com/switchboard-run/switchboard/bench/processes"
 )
 
@@ -29,7 +30,7 @@ func (u use) total() (mib float64) {
 func (h *home) use(kernel int) use {
 	u := use{pss: map[string]float64{"kernel": mib(kernel)}}
 	for _, p := range processes.Below(kernel) {
-		if !idle(p) {
+		if !ledger.Idle(p) {
 			u.pss[shortly(p.Command)] += mib(p.PID)
 		}
 	}

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchboard-run/switchboard/bench/ledger"
 	"github.com/switchboard-run/switchboard/bench/processes"
 )
 
 // astray returns processes that a shop of this home started and that outlived it: not below
 // the kernel, or more than one shop has.
 func (h *home) astray() (found []string) {
-	_ = until("the shop's processes to end", 30*time.Second, func() bool {
+	_ = ledger.Until("the shop's processes to end", 30*time.Second, func() bool {
 		found = nil
 		ours := processes.Below(h.pid())
 		own := 0
@@ -50,7 +51,7 @@ func (h *home) besides() (found []processes.Process) {
 		}
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		stat, _ := processes.StatOf(pid)
-		if p := (processes.Process{PID: pid, Start: stat.Start, Command: processes.Command(pid)}); idle(p) {
+		if p := (processes.Process{PID: pid, Start: stat.Start, Command: processes.Command(pid)}); ledger.Idle(p) {
 			found = append(found, p)
 		}
 	}

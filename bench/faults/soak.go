@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/switchboard-run/switchboard/bench/ledger"
 )
 
 const (
@@ -65,7 +67,7 @@ func soak(r *run, random *rand.Rand) error {
 		return err
 	}
 	l := &load{home: h, began: time.Now(), wrote: map[string]time.Time{}, free: make(chan int, soakChats)}
-	for c := range most(r.channel, soakChats) {
+	for c := range ledger.Most(r.channel, soakChats) {
 		l.free <- c
 	}
 	h.onMessage(l.replied)
@@ -81,7 +83,7 @@ func soak(r *run, random *rand.Rand) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { l.sample(stop) })
 	beside.Go(func() { l.eachMinute(r, began, stop) })
-	var by map[string]counts
+	var by map[string]ledger.Counts
 	beside.Go(func() { by, err = l.strikes(r, random, stop) })
 	s.Disturbed = l.write(s.Rate, began.Add(r.soak))
 	close(stop)
@@ -91,7 +93,7 @@ func soak(r *run, random *rand.Rand) error {
 	}
 	s.measure(l, began, r.soak)
 	s.Minutes = l.minutes(began, r.soak)
-	c, problems := h.settle(l.messages)
+	c, problems := h.Settle(l.messages)
 	for _, p := range h.processesLeft() {
 		c.ProcessesLeft++
 		problems = append(problems, "leftover process: "+p)
@@ -112,7 +114,7 @@ func soak(r *run, random *rand.Rand) error {
 type load struct {
 	*home
 	began    time.Time
-	messages []message
+	messages []ledger.Message
 	free     chan int // chats without an open message
 
 	mu    sync.Mutex
@@ -127,11 +129,11 @@ type timed[T any] struct {
 	v  T
 }
 
-func (l *load) replied(m arrived) {
-	if strings.Contains(m.text, "Reminder ") {
+func (l *load) replied(m ledger.Arrived) {
+	if strings.Contains(m.Text, "Reminder ") {
 		return
 	}
-	token := tokenIn(m.text)
+	token := ledger.TokenIn(m.Text)
 	l.mu.Lock()
 	at, first := l.wrote[token]
 	if first {
@@ -140,23 +142,23 @@ func (l *load) replied(m arrived) {
 	}
 	l.mu.Unlock()
 	if first {
-		l.free <- int(m.chat - chatOf(0))
+		l.free <- int(m.Chat - ledger.ChatOf(0))
 	}
 }
 
 // one writes in a chat; the latency counts from the scheduled time.
 func (l *load) one(chat int, meant time.Time) {
-	m := message{token: tokenOf("s", len(l.messages)), chat: chatOf(chat), reminder: len(l.messages)%reminderIn == 0}
-	j := job{}
-	if m.reminder {
-		j.delay = delayOf(len(l.messages))
+	m := ledger.Message{Token: ledger.TokenOf("s", len(l.messages)), Chat: ledger.ChatOf(chat), Reminder: len(l.messages)%reminderIn == 0}
+	j := ledger.Job{}
+	if m.Reminder {
+		j.Delay = ledger.DelayOf(len(l.messages))
 	}
-	l.model.want(m.token, j)
+	l.Model.Want(m.Token, j)
 	l.messages = append(l.messages, m)
 	l.mu.Lock()
-	l.wrote[m.token] = meant
+	l.wrote[m.Token] = meant
 	l.mu.Unlock()
-	l.home.write(m.chat, m.token)
+	l.home.write(m.Chat, m.Token)
 }
 
 // peak returns the messages answered per second when each person writes again at once.
@@ -194,7 +196,7 @@ func (l *load) write(rate float64, end time.Time) (late int) {
 			select {
 			case chat := <-l.free:
 				l.one(chat, next)
-			case <-time.After(time.Until(end.Add(l.patience))):
+			case <-time.After(time.Until(end.Add(l.Patience))):
 				return late // no more answers, which is counted
 			}
 		}
@@ -219,8 +221,8 @@ func (l *load) sample(stop <-chan struct{}) {
 }
 
 // strikes kills the kernel or an extension repeatedly.
-func (l *load) strikes(r *run, random *rand.Rand, stop <-chan struct{}) (map[string]counts, error) {
-	by := map[string]counts{}
+func (l *load) strikes(r *run, random *rand.Rand, stop <-chan struct{}) (map[string]ledger.Counts, error) {
+	by := map[string]ledger.Counts{}
 	b := &batch{home: l.home, random: random}
 	for {
 		pause := moment(0.5+random.Float64(), r.every)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/switchboard-run/switchboard/bench/ledger"
 )
 
 // spoil describes a kernel that breaks a promise, and the count that must detect it.
@@ -13,23 +15,23 @@ type spoil struct {
 	what  string // see SWITCHBOARD_SPOIL
 	crash string // the commit at which the kernel is killed
 	from  string // the topic with which the count of commits begins
-	found func(counts) int
+	found func(ledger.Counts) int
 }
 
 // spoils are kernels that lose or repeat something.
 func spoils(channel string, act int) []spoil {
 	all := []spoil{
-		{"delivery agent.input.keeper", "after 1", "user.message", func(c counts) int { return c.Unanswered }},
-		{"delivery channel.send.shop", "after 1", "channel.send.shop", func(c counts) int { return c.SendsLost }},
+		{"delivery agent.input.keeper", "after 1", "user.message", func(c ledger.Counts) int { return c.Unanswered }},
+		{"delivery channel.send.shop", "after 1", "channel.send.shop", func(c ledger.Counts) int { return c.SendsLost }},
 		{"delivery channel.send." + channel, "after 1", "channel.send." + channel,
-			func(c counts) int { return c.Unanswered + c.RemindersMissed }},
-		{"settled channel.send.shop", "after 4", "channel.send.shop", func(c counts) int { return c.SendsTwice }},
-		{"settled channel.send." + channel, "", "", func(c counts) int { return c.EventsStuck }},
-		{"settled agent.input.keeper", "", "", func(c counts) int { return c.EventsStuck }},
-		{"call shop/act", fmt.Sprint("before ", act), "user.message", func(c counts) int { return c.ToolsTwice }},
+			func(c ledger.Counts) int { return c.Unanswered + c.RemindersMissed }},
+		{"settled channel.send.shop", "after 4", "channel.send.shop", func(c ledger.Counts) int { return c.SendsTwice }},
+		{"settled channel.send." + channel, "", "", func(c ledger.Counts) int { return c.EventsStuck }},
+		{"settled agent.input.keeper", "", "", func(c ledger.Counts) int { return c.EventsStuck }},
+		{"call shop/act", fmt.Sprint("before ", act), "user.message", func(c ledger.Counts) int { return c.ToolsTwice }},
 	}
-	if channel == channelID("terminal") || channel == channelID("slack") { // they write again what was not acknowledged
-		all = append(all, spoil{"dedupe user.message", "after 1", "user.message", func(c counts) int { return c.Twice + c.HeardTwice }})
+	if channel == ledger.ChannelID("terminal") || channel == ledger.ChannelID("slack") { // they write again what was not acknowledged
+		all = append(all, spoil{"dedupe user.message", "after 1", "user.message", func(c ledger.Counts) int { return c.Twice + c.HeardTwice }})
 	}
 	return all
 }
@@ -40,7 +42,7 @@ const soon = 10 * time.Second
 // spoiled runs kernels that lose and repeat things, and fails if the counts do not detect
 // it.
 func spoiled(r *run, _ *rand.Rand) error {
-	did, err := r.trace(atOnce)
+	did, err := r.trace(ledger.AtOnce)
 	if err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func spoiled(r *run, _ *rand.Rand) error {
 			act = i + 1
 		}
 	}
-	all := spoils(channelID(r.channel), act)
+	all := spoils(ledger.ChannelID(r.channel), act)
 	return r.each(len(all), func(i int, _ *sync.Mutex) error {
 		s := all[i]
 		h, err := newHome(r.binary, r.channel, lean)
@@ -58,7 +60,7 @@ func spoiled(r *run, _ *rand.Rand) error {
 			return err
 		}
 		defer h.close(false)
-		h.patience = soon
+		h.Patience = soon
 		spoil := "SWITCHBOARD_SPOIL=" + s.what
 		h.extra = []string{spoil}
 		if s.crash != "" {
@@ -67,7 +69,7 @@ func spoiled(r *run, _ *rand.Rand) error {
 		if err := h.start(); err != nil {
 			return err
 		}
-		messages := h.one(atOnce)
+		messages := h.one(ledger.AtOnce)
 		if s.crash != "" {
 			if fell, err := h.fall(messages); err != nil || fell == 0 {
 				return fmt.Errorf("%s: the kernel was not killed %s: %w", s.what, s.crash, err)
@@ -77,7 +79,7 @@ func spoiled(r *run, _ *rand.Rand) error {
 				return err
 			}
 		}
-		c, problems := h.settle(messages)
+		c, problems := h.Settle(messages)
 		if s.found(c) == 0 {
 			return fmt.Errorf("a kernel with %q, killed %q, is not detected; counts: %+v, %q", s.what, s.crash, c, problems)
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/switchboard-run/switchboard/bench/ledger"
 	"github.com/switchboard-run/switchboard/extensions/clichannel/terminal"
 )
 
@@ -19,7 +20,7 @@ import (
 // chat, which survives kernels. What it has written is what its person has seen.
 type terminals struct {
 	home *home
-	sent func(arrived)
+	sent func(ledger.Arrived)
 
 	mu     sync.Mutex
 	chats  map[int64]*chat
@@ -33,12 +34,18 @@ type chat struct {
 	lines []string  // of the person
 	typed io.Writer // input of the process; nil: none runs
 	end   func() error
-	shown []arrived
+	shown []ledger.Arrived
 }
 
-func (p *terminals) env() []string { return nil }
+func newTerminals(h *home, sent func(ledger.Arrived)) *terminals {
+	return &terminals{home: h, sent: sent, chats: map[int64]*chat{}}
+}
 
-func (p *terminals) write(id int64, text string) {
+// Env implements ledger.Platform.
+func (p *terminals) Env() []string { return nil }
+
+// Write implements ledger.Platform.
+func (p *terminals) Write(id int64, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.chats[id]
@@ -53,7 +60,8 @@ func (p *terminals) write(id int64, text string) {
 	}
 }
 
-func (p *terminals) messages(id int64) []arrived {
+// Messages implements ledger.Platform.
+func (p *terminals) Messages(id int64) []ledger.Arrived {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c := p.chats[id]; c != nil {
@@ -62,7 +70,8 @@ func (p *terminals) messages(id int64) []arrived {
 	return nil
 }
 
-func (p *terminals) close() {
+// Close implements ledger.Platform.
+func (p *terminals) Close() {
 	p.mu.Lock()
 	p.closed = true
 	for _, c := range p.chats {
@@ -86,7 +95,7 @@ func (p *terminals) sit(c *chat) {
 			return
 		}
 		if !strings.Contains(err, "open a chat: ") && !strings.Contains(err, terminal.ErrNoKernel.Error()) {
-			c.shown = append(c.shown, arrived{c.id, "the terminal ended: " + err, time.Now()})
+			c.shown = append(c.shown, ledger.Arrived{Chat: c.id, Text: "the terminal ended: " + err, At: time.Now()})
 			p.mu.Unlock()
 			return
 		}
@@ -114,7 +123,7 @@ func (p *terminals) run(c *chat) (last string) {
 		if in.Decode(&m) != nil {
 			break
 		}
-		a := arrived{c.id, m.Text, time.Now()}
+		a := ledger.Arrived{Chat: c.id, Text: m.Text, At: time.Now()}
 		p.sent(a)
 		p.mu.Lock()
 		c.shown = append(c.shown, a)

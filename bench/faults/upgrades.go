@@ -7,6 +7,8 @@ import (
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/switchboard-run/switchboard/bench/ledger"
 )
 
 // back has the scripts that turn a store of a version into one of the previous version.
@@ -78,7 +80,7 @@ func upgrades(r *run, random *rand.Rand) error {
 	return nil
 }
 
-func (r *run) upgrade(random *rand.Rand) (c counts, problems []string, err error) {
+func (r *run) upgrade(random *rand.Rand) (c ledger.Counts, problems []string, err error) {
 	h, err := newHome(r.binary, r.channel, "")
 	if err != nil {
 		return c, nil, err
@@ -90,12 +92,12 @@ func (r *run) upgrade(random *rand.Rand) (c counts, problems []string, err error
 	if err := h.warm(); err != nil {
 		return c, nil, err
 	}
-	var messages []message
+	var messages []ledger.Message
 	for i := range inUpgrade {
-		m := message{token: tokenOf("u", i), chat: chatOf(i), reminder: true}
-		h.model.want(m.token, job{delay: delayOf(i), reply: replyOf(i)})
+		m := ledger.Message{Token: ledger.TokenOf("u", i), Chat: ledger.ChatOf(i), Reminder: true}
+		h.Model.Want(m.Token, ledger.Job{Delay: ledger.DelayOf(i), Reply: ledger.ReplyOf(i)})
 		messages = append(messages, m)
-		h.write(m.chat, m.token)
+		h.write(m.Chat, m.Token)
 	}
 	time.Sleep(moment(random.Float64(), 300*time.Millisecond))
 	h.crash()
@@ -113,8 +115,8 @@ func (r *run) upgrade(random *rand.Rand) (c counts, problems []string, err error
 	if err := h.start(); err != nil {
 		return c, nil, err
 	}
-	found, problems := h.settle(messages)
-	c.add(found)
+	found, problems := h.Settle(messages)
+	c.Add(found)
 	for _, p := range append(h.astray(), h.processesLeft()...) {
 		c.ProcessesLeft++
 		problems = append(problems, "leftover process: "+p)

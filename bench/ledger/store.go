@@ -1,4 +1,4 @@
-package main
+package ledger
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 	store "github.com/switchboard-run/switchboard/store/sqlite"
 )
 
-// pending returns the unfinished work in the store: unsettled deliveries, and open turns and
+// Pending returns the unfinished work in a store: unsettled deliveries, and open turns and
 // calls.
-func (h *home) pending() (left []string) {
-	err := store.Unsettled(h.file("switchboard.db"), func(s journal.Subscription, d journal.Delivery, e *busv1.Event) {
+func Pending(path string) (left []string) {
+	err := store.Unsettled(path, func(s journal.Subscription, d journal.Delivery, e *busv1.Event) {
 		if s.ParkedAt == 0 {
 			left = append(left, fmt.Sprintf("%s|%s|%d|%s|%d|%s", s.Extension, e.GetTopic(), d.Seq, d.State, d.Attempts,
 				d.Reason))
@@ -24,13 +24,18 @@ func (h *home) pending() (left []string) {
 	if err != nil {
 		left = append(left, "the store: "+err.Error())
 	}
-	return append(left, h.query(`SELECT 'turn', id, session, inputs FROM turn WHERE outcome = ''
+	return append(left, query(path, `SELECT 'turn', id, session, inputs FROM turn WHERE outcome = ''
 		UNION ALL SELECT 'call', id, turn, name FROM call WHERE state < 2`)...)
 }
 
+// Dead returns the deliveries that a store has given up.
+func Dead(path string) []string {
+	return query(path, `SELECT e.topic, d.reason FROM delivery d JOIN event e ON e.seq = d.seq WHERE d.state = 3`)
+}
+
 // query reads the store of a running kernel: one string per row.
-func (h *home) query(sql string) []string {
-	conn, err := sqlite.OpenConn(h.file("switchboard.db"), sqlite.OpenReadOnly)
+func query(path, sql string) []string {
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
 	if err != nil {
 		return []string{"the store: " + err.Error()}
 	}

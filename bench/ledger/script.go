@@ -1,4 +1,4 @@
-package main
+package ledger
 
 import (
 	"fmt"
@@ -12,72 +12,75 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
-// script is the model of the main job. It answers a message in steps: call a tool with an
+// Script is the model of the main job. It answers a message in steps: call a tool with an
 // effect and set a reminder; send to the second channel; reply. Like a real model it keeps
 // no state: the request determines the next step.
-type script struct {
+type Script struct {
 	mu       sync.Mutex
-	jobs     map[string]job // by token
+	jobs     map[string]Job // by token
 	told     map[string]string
 	dues     map[string]time.Time
 	twice    map[string]bool    // texts repeated in one request
 	onAnswer func(token string) // called before a reply
 }
 
-// job configures the model's steps for one message.
-type job struct {
-	delay int // seconds to the reminder; 0: no reminder
-	reply reply
+// Job configures the model's steps for one message.
+type Job struct {
+	Delay int // seconds to the reminder; 0: no reminder
+	Reply Reply
 }
 
-// reply is the form of a reply.
-type reply int
+// Reply is the form of a reply.
+type Reply int
 
+// The forms of replies.
 const (
-	atOnce   reply = iota
-	slowly         // in pieces, shown while it is written
-	atLength       // too long for one platform message
+	AtOnce   Reply = iota // short
+	Slowly                // in pieces, shown while it is written
+	AtLength              // too long for one message of the platform
 )
 
-// A crowd has replies of every form, most of them plain.
-func replyOf(n int) reply {
+// ReplyOf gives a crowd replies of every form, most of them plain.
+func ReplyOf(n int) Reply {
 	switch n % 10 {
 	case 3:
-		return slowly
+		return Slowly
 	case 7:
-		return atLength
+		return AtLength
 	default:
-		return atOnce
+		return AtOnce
 	}
 }
 
-func newScript() *script {
-	return &script{jobs: map[string]job{}, told: map[string]string{}, dues: map[string]time.Time{},
+// NewScript makes a model without jobs.
+func NewScript() *Script {
+	return &Script{jobs: map[string]Job{}, told: map[string]string{}, dues: map[string]time.Time{},
 		twice: map[string]bool{}}
 }
 
-// want configures the job of a message.
-func (s *script) want(token string, j job) {
+// Want configures the job of a message.
+func (s *Script) Want(token string, j Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs[token] = j
 }
 
-func (s *script) onReply(f func(string)) {
+// OnReply sets a function that is called before each reply.
+func (s *Script) OnReply(f func(string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onAnswer = f
 }
 
 // outcome is the tool result in the model's request.
-func (s *script) outcome(token string) string {
+func (s *Script) outcome(token string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.told[token]
 }
 
 // knows reports whether the token belongs to a message.
-func (s *script) knows(token string) bool {
+func (s *Script) knows(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.jobs[token]
@@ -85,16 +88,16 @@ func (s *script) knows(token string) bool {
 }
 
 // reply returns the final text of the model.
-func (s *script) reply(token string) string {
+func (s *Script) reply(token string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return replyTo(token, s.jobs[token].reply)
+	return replyTo(token, s.jobs[token].Reply)
 }
 
-func replyTo(token string, kind reply) string {
+func replyTo(token string, kind Reply) string {
 	var text strings.Builder
 	text.WriteString("You said " + token)
-	lines := map[reply]int{slowly: 4, atLength: 100}[kind]
+	lines := map[Reply]int{Slowly: 4, AtLength: 100}[kind]
 	for n := range lines {
 		fmt.Fprintf(&text, "\n\nThere is more to be said of it, which is the line %d about %s", n+1, token)
 	}
@@ -104,14 +107,14 @@ func replyTo(token string, kind reply) string {
 func newsOf(token string) string { return "News of " + token }
 
 // due returns the earliest time of the reminder.
-func (s *script) due(token string) time.Time {
+func (s *Script) due(token string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dues[token]
 }
 
 // repeats returns messages and replies that were repeated in one request.
-func (s *script) repeats() (all []string) {
+func (s *Script) repeats() (all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for text := range s.twice {
@@ -123,7 +126,8 @@ func (s *script) repeats() (all []string) {
 
 var written = regexp.MustCompile(`^(?:\[.*\] )?message (<\w+>)`)
 
-func (s *script) answer(r openaitest.Request) openaitest.Answer {
+// Answer is the model.
+func (s *Script) Answer(r openaitest.Request) openaitest.Answer {
 	token, called, results := "", map[string]string{}, map[string]string{}
 	read, twice := map[string]bool{}, []string{}
 	once := func(what string) {
@@ -144,7 +148,7 @@ func (s *script) answer(r openaitest.Request) openaitest.Answer {
 				called[c.ID] = c.Function.Name
 			}
 			if strings.HasPrefix(m.Content.Text, "You said ") {
-				once("reply to " + tokenIn(m.Content.Text))
+				once("reply to " + TokenIn(m.Content.Text))
 			}
 		case m.Role == "tool":
 			results[called[m.ToolCallID]] = m.Content.Text
@@ -158,9 +162,9 @@ func (s *script) answer(r openaitest.Request) openaitest.Answer {
 	if result := results["shop__act"]; result != "" {
 		s.told[token] = result
 	}
-	remind := j.delay > 0 && results["scheduler__schedule_once"] == ""
+	remind := j.Delay > 0 && results["scheduler__schedule_once"] == ""
 	if remind && s.dues[token].IsZero() {
-		s.dues[token] = time.Now().Add(time.Duration(j.delay) * time.Second)
+		s.dues[token] = time.Now().Add(time.Duration(j.Delay) * time.Second)
 	}
 	s.mu.Unlock()
 	if token == "" {
@@ -172,7 +176,7 @@ func (s *script) answer(r openaitest.Request) openaitest.Answer {
 	}
 	if remind {
 		calls = append(calls, openaitest.NewCall("scheduler__schedule_once",
-			map[string]any{"message": "Reminder " + token, "delay_seconds": j.delay}))
+			map[string]any{"message": "Reminder " + token, "delay_seconds": j.Delay}))
 	}
 	if len(calls) == 0 && results["send_to_channel"] == "" {
 		calls = append(calls, openaitest.NewCall("send_to_channel",
@@ -184,21 +188,20 @@ func (s *script) answer(r openaitest.Request) openaitest.Answer {
 	if f != nil {
 		f(token)
 	}
-	answer := openaitest.Answer{Text: replyTo(token, j.reply), Pieces: 1}
-	if j.reply == slowly {
+	answer := openaitest.Answer{Text: replyTo(token, j.Reply), Pieces: 1}
+	if j.Reply == Slowly {
 		answer.Pieces, answer.Pause = 8, 200*time.Millisecond
 	}
 	return answer
 }
 
-// delayOf spreads reminders over a few seconds.
-func delayOf(n int) int { return 1 + n%3 }
+// DelayOf spreads reminders over a few seconds.
+func DelayOf(n int) int { return 1 + n%3 }
 
-func tokenOf(batch string, n int) string {
+// TokenOf names a message of a batch.
+func TokenOf(batch string, n int) string {
 	return "<" + strings.ReplaceAll(batch, " ", "") + "c" + strconv.Itoa(n) + ">"
 }
 
-func chatOf(n int) int64 { return int64(5000 + n) }
-
-// moment returns a random part of a duration.
-func moment(share float64, of time.Duration) time.Duration { return time.Duration(share * float64(of)) }
+// ChatOf numbers chats.
+func ChatOf(n int) int64 { return int64(5000 + n) }

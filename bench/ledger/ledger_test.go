@@ -1,9 +1,9 @@
-package main
+package ledger
 
 import (
 	"net/http"
 	"net/url"
-	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,7 +17,7 @@ import (
 func TestLedgerSeesWhatIsLostAndWhatComesTwice(t *testing.T) {
 	t.Parallel()
 	said, reminder, news, act := "You said <m>", "⏰ Reminder <m>", "News of <m>", "<m>"
-	long := replyTo("<m>", atLength)
+	long := replyTo("<m>", AtLength)
 	head, tail, _ := strings.Cut(long, "\n\nThere is more to be said of it, which is the line 50 ")
 	tail = "There is more to be said of it, which is the line 50 " + tail
 	other, _, _ := strings.Cut(long, "\n\nThere is more to be said of it, which is the line 40 ")
@@ -25,56 +25,62 @@ func TestLedgerSeesWhatIsLostAndWhatComesTwice(t *testing.T) {
 		chat       []string
 		news, acts []string
 		told       string
-		want       counts
-		kind       reply
+		want       Counts
+		kind       Reply
 	}{
-		"all is well": {[]string{said, reminder}, []string{news}, []string{act}, "did <m>", counts{}, atOnce},
-		"in parts":    {[]string{head, tail, reminder}, []string{news}, []string{act}, "did <m>", counts{}, atLength},
-		"a part is missing": {[]string{tail, reminder}, []string{news}, []string{act}, "did <m>", counts{Unanswered: 1},
-			atLength},
+		"all is well": {[]string{said, reminder}, []string{news}, []string{act}, "did <m>", Counts{}, AtOnce},
+		"in parts":    {[]string{head, tail, reminder}, []string{news}, []string{act}, "did <m>", Counts{}, AtLength},
+		"a part is missing": {[]string{tail, reminder}, []string{news}, []string{act}, "did <m>", Counts{Unanswered: 1},
+			AtLength},
 		"a part twice": {[]string{head, head, tail, reminder}, []string{news}, []string{act}, "did <m>",
-			counts{Twice: 1}, atLength},
+			Counts{Twice: 1}, AtLength},
 		"in other parts too": {[]string{head, tail, other, reminder}, []string{news}, []string{act}, "did <m>",
-			counts{Twice: 1}, atLength},
+			Counts{Twice: 1}, AtLength},
 		"a part with a mark": {[]string{head, contract.RepeatMark + head, tail, reminder}, []string{news}, []string{act},
-			"did <m>", counts{Marked: 1}, atLength},
+			"did <m>", Counts{Marked: 1}, AtLength},
 		"a begun text": {[]string{said + " ▍", said, reminder}, []string{news}, []string{act}, "did <m>",
-			counts{DraftsLeft: 1}, atOnce},
+			Counts{DraftsLeft: 1}, AtOnce},
 		"nobody asked for it": {[]string{said, reminder, "Sorry", "You said <m> and <m>"}, []string{news, "News"},
-			[]string{act}, "did <m>", counts{Stray: 3}, atOnce},
+			[]string{act}, "did <m>", Counts{Stray: 3}, AtOnce},
 		"again with a mark": {[]string{said, contract.RepeatMark + said, reminder},
-			[]string{news, contract.RepeatMark + news}, []string{act}, "did <m>", counts{Marked: 2}, atOnce},
+			[]string{news, contract.RepeatMark + news}, []string{act}, "did <m>", Counts{Marked: 2}, AtOnce},
 		"with a mark alone": {[]string{contract.RepeatMark + said, reminder}, []string{news}, []string{act}, "did <m>",
-			counts{Marked: 1}, atOnce},
+			Counts{Marked: 1}, AtOnce},
 		"outcome unknown": {[]string{said, reminder}, []string{news}, nil, "it is unknown whether it had its effect",
-			counts{ToolsUnknown: 1}, atOnce},
-		"nothing": {nil, nil, nil, "", counts{Unanswered: 1, SendsLost: 1, RemindersMissed: 1}, atOnce},
+			Counts{ToolsUnknown: 1}, AtOnce},
+		"nothing": {nil, nil, nil, "", Counts{Unanswered: 1, SendsLost: 1, RemindersMissed: 1}, AtOnce},
 		"everything twice": {[]string{said, said, reminder, reminder}, []string{news, news}, []string{act, act},
-			"did <m>", counts{Twice: 1, SendsTwice: 1, ToolsTwice: 1, RemindersTwice: 1}, atOnce},
+			"did <m>", Counts{Twice: 1, SendsTwice: 1, ToolsTwice: 1, RemindersTwice: 1}, AtOnce},
 		"late reminder": {[]string{said, "⏰ Reminder <m> (late: was due 12:00)", reminder}, []string{news},
-			[]string{act}, "did <m>", counts{RemindersTwice: 1}, atOnce},
-		"did nothing": {[]string{said, reminder}, []string{news}, nil, "did <m>", counts{ToolsTwice: 1}, atOnce},
+			[]string{act}, "did <m>", Counts{RemindersTwice: 1}, AtOnce},
+		"did nothing": {[]string{said, reminder}, []string{news}, nil, "did <m>", Counts{ToolsTwice: 1}, AtOnce},
 		"the model knows wrong": {[]string{said, reminder}, []string{news}, []string{act}, "there is no such tool",
-			counts{ToolsTwice: 1}, atOnce},
+			Counts{ToolsTwice: 1}, AtOnce},
 		"reminder of another": {[]string{said, "⏰ Reminder <n>"}, []string{news}, []string{act}, "did <m>",
-			counts{RemindersMissed: 1, Stray: 1}, atOnce},
+			Counts{RemindersMissed: 1, Stray: 1}, AtOnce},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, err := newHome("", "telegram", "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer h.close(false)
-			store, err := sqlite.Open(h.file("switchboard.db"))
+			dir := t.TempDir()
+			file := filepath.Join(dir, "switchboard.db")
+			store, err := sqlite.Open(file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := store.Close(); err != nil {
 				t.Fatal(err)
 			}
-			h.write(7, "<m>")
-			bot := h.platform.(*telegram)
+			platform, err := Platforms["telegram"](func(Arrived) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer platform.Close()
+			h := Ledger{
+				Platform: platform, Model: NewScript(), Dead: func() []string { return Dead(file) },
+				Noted: func(file string) []string { return Noted(filepath.Join(dir, file)) },
+			}
+			platform.Write(7, "message <m>")
+			bot := platform.(*Telegram)
 			for _, text := range tt.chat {
 				resp, err := http.PostForm(bot.URL()+"/bot"+bot.Token()+"/sendMessage",
 					url.Values{"chat_id": {strconv.Itoa(7)}, "text": {text}})
@@ -84,20 +90,17 @@ func TestLedgerSeesWhatIsLostAndWhatComesTwice(t *testing.T) {
 				_ = resp.Body.Close()
 			}
 			for file, lines := range map[string][]string{"news": tt.news, "acts": tt.acts} {
-				if err := os.MkdirAll(h.file("data", "shop"), 0o700); err != nil {
-					t.Fatal(err)
-				}
 				for _, line := range lines {
-					if err := note(h.file("data", "shop", file), line); err != nil {
+					if err := note(filepath.Join(dir, file), line); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			h.model.told["<m>"], h.model.jobs["<m>"] = tt.told, job{reply: tt.kind}
-			h.model.dues["<m>"] = time.Now().Add(time.Hour)
+			h.Model.told["<m>"], h.Model.jobs["<m>"] = tt.told, Job{Reply: tt.kind}
+			h.Model.dues["<m>"] = time.Now().Add(time.Hour)
 			tt.want.Messages = 1
-			got, problems := h.count([]message{{token: "<m>", chat: 7, reminder: true}}, nil)
-			if got != tt.want || got.losses() != len(problems) {
+			got, problems := h.count([]Message{{Token: "<m>", Chat: 7, Reminder: true}}, nil)
+			if got != tt.want || got.Losses() != len(problems) {
 				t.Errorf("%+v, want %+v: %s", got, tt.want, strings.Join(problems, "; "))
 			}
 		})

@@ -1,4 +1,4 @@
-package main
+package ledger
 
 import (
 	"context"
@@ -15,18 +15,21 @@ import (
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
-// idles is the argument for processes that do nothing.
-const idles = "idles"
+// Idles is the argument for processes that do nothing.
+const Idles = "Idles"
 
-// serveShop runs this program as an extension with a tool whose effect must not be repeated,
+// ServeShop runs this program as an extension with a tool whose effect must not be repeated,
 // and a second channel. Both record their work in files of the extension's data directory,
-// for the counts.
-func serveShop() {
+// for the counts. With besides it starts processes beside itself.
+func ServeShop(besides bool) {
 	var dir string
 	sdk.Serve(sdk.Extension{
 		ID: "shop",
 		Start: func(_ context.Context, k *sdk.Kernel) error {
 			dir = k.DataDir()
+			if !besides {
+				return nil
+			}
 			return beside()
 		},
 		Tools: []sdk.Tool{{
@@ -57,7 +60,7 @@ func beside() error {
 		return err
 	}
 	for _, leaves := range []bool{false, true} {
-		child := exec.Command(self, idles)
+		child := exec.Command(self, Idles)
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: leaves}
 		if err := child.Start(); err != nil {
 			return fmt.Errorf("starting a process beside the shop: %w", err)
@@ -66,8 +69,8 @@ func beside() error {
 	return nil
 }
 
-// idle reports whether the shop has started a process.
-func idle(p processes.Process) bool { return strings.HasSuffix(p.Command, " "+idles) }
+// Idle reports whether the shop has started a process.
+func Idle(p processes.Process) bool { return strings.HasSuffix(p.Command, " "+Idles) }
 
 // note appends a line to a file.
 func note(file, line string) error {
@@ -80,8 +83,8 @@ func note(file, line string) error {
 	return err
 }
 
-// noted returns the lines of a file of the shop.
-func (h *home) noted(file string) []string {
-	raw, _ := os.ReadFile(h.file("data", "shop", file))
+// Noted returns the lines of a file of the shop, in its data directory.
+func Noted(path string) []string {
+	raw, _ := os.ReadFile(path)
 	return strings.Split(strings.TrimSpace(string(raw)), "\n")
 }
