@@ -65,8 +65,11 @@ type Log interface {
 	Read(ctx context.Context, after int64, each func(Entry) error) error
 
 	// PutSnapshot publishes the state at a position, in one fenced step after all of it is
-	// durable. It replaces the snapshot before.
+	// durable.
 	PutSnapshot(ctx context.Context, t Tenure, at Position, r io.Reader) error
+	// Replace appends an entry of kind Snapshot and publishes the state that it leads to, in
+	// one fenced step after all of it is durable. Its errors are those of Tenure.Append.
+	Replace(ctx context.Context, t Tenure, e Entry, r io.Reader) error
 	// Snapshot opens the newest snapshot. ErrNone: there is none.
 	Snapshot(ctx context.Context) (Position, io.ReadCloser, error)
 	// Truncate removes the entries before a position, none after the snapshot's, in a
@@ -80,7 +83,8 @@ type Blobs interface {
 	PutBlob(ctx context.Context, hash string, r io.Reader) error
 	// Blob opens a file. ErrNone: it is not there.
 	Blob(ctx context.Context, hash string) (io.ReadCloser, error)
-	// DeleteBlob deletes a file, if it is there.
+	// DeleteBlob says that the newest state needs the file no more. It may stay for a while,
+	// because a restore at an earlier point may need it.
 	DeleteBlob(ctx context.Context, hash string) error
 }
 

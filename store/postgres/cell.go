@@ -14,6 +14,9 @@ import (
 // ErrNoCell means that there is no cell with this name.
 var ErrNoCell = errors.New("the cluster has no such cell")
 
+// ErrEnded means that the cell has left the cluster, with its state.
+var ErrEnded = errors.New("the cell has left the cluster")
+
 // Cell is the log of one cell.
 type Cell struct {
 	// Lease returns the time until which no other node takes over by itself; nil: it is
@@ -65,7 +68,8 @@ func (d *Database) Cell(ctx context.Context, name string) (*Cell, error) {
 func (l *Cell) Name() string { return l.name }
 
 // columns of a cell are what stateOf reads.
-const columns = "epoch, incarnation, node, head, hash, schema, first, snapshot_head, snapshot_hash, snapshot"
+const columns = "epoch, incarnation, node, head, hash, schema, first, snapshot_head, snapshot_hash, snapshot, " +
+	"ended"
 
 func stateOf(r row) commitlog.State {
 	s := commitlog.State{Epoch: r.int(0), Node: r.text(2), Schema: int(r.int(5)), First: r.int(6)}
@@ -86,10 +90,12 @@ func (l *Cell) Acquire(ctx context.Context, node string) (commitlog.Tenure, erro
 	for {
 		var state commitlog.State
 		err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
-			got, err := c.exec(ctx, "UPDATE cell SET epoch = epoch + 1, incarnation = $2, node = $3 WHERE id = $1 RETURNING "+
-				columns, l.id, incarnation[:], node)
+			got, err := c.exec(ctx, "UPDATE cell SET epoch = epoch + 1, incarnation = $2, node = $3 WHERE id = $1 "+
+				"AND ended = '' RETURNING "+columns, l.id, incarnation[:], node)
 			if err == nil && len(got.rows) == 0 {
-				err = ErrNoCell
+				if _, err = l.head(ctx, c); err == nil {
+					err = ErrNoCell
+				}
 			}
 			if err == nil {
 				state = stateOf(got.rows[0])
@@ -121,6 +127,9 @@ func (l *Cell) head(ctx context.Context, c *conn) (commitlog.State, error) {
 	}
 	if err != nil {
 		return commitlog.State{}, fmt.Errorf("read the state of the cell %s: %w", l.name, err)
+	}
+	if why := got.rows[0].text(10); why != "" {
+		return commitlog.State{}, fmt.Errorf("%w: %s: %s", ErrEnded, l.name, why)
 	}
 	return stateOf(got.rows[0]), nil
 }
@@ -174,16 +183,29 @@ func (l *Cell) Read(ctx context.Context, after int64, each func(commitlog.Entry)
 	}
 }
 
-// Truncate implements commitlog.Log.
+// truncatedAtOnce is how many entries one statement of Truncate deletes.
+const truncatedAtOnce = 2000
+
+// Truncate implements commitlog.Log. First the log begins later; then what is before that
+// is deleted, in small steps, which a later call goes on with.
 func (l *Cell) Truncate(ctx context.Context, t commitlog.Tenure, before int64) error {
 	err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
 		got, err := c.script(ctx, fmt.Sprintf(`BEGIN;
 			UPDATE cell SET first = least(%[2]d, snapshot_head + 1, head + 1) WHERE id = %[1]d AND %[3]s
 				AND snapshot <> 0 AND first < least(%[2]d, snapshot_head + 1, head + 1);
-			DELETE FROM log WHERE cell = %[1]d AND position < (SELECT first FROM cell WHERE id = %[1]d);
 			SELECT 1 FROM cell WHERE id = %[1]d AND %[3]s; COMMIT`, l.id, before, fence(t.State())))
-		if err == nil && len(got[3].rows) == 0 {
+		if err == nil && len(got[2].rows) == 0 {
 			err = errFenced(t.State())
+		}
+		for err == nil {
+			var done result
+			done, err = c.exec(ctx, `DELETE FROM log WHERE cell = $1 AND position <= (SELECT max(position) FROM
+				(SELECT position FROM log WHERE cell = $1 AND position < (SELECT first FROM cell WHERE id = $1)
+				ORDER BY position LIMIT $2) AS oldest)`, l.id, truncatedAtOnce)
+			if done.affected < truncatedAtOnce {
+				break
+			}
+			pause(ctx, reconnectPause)
 		}
 		return err
 	})
@@ -191,6 +213,71 @@ func (l *Cell) Truncate(ctx context.Context, t commitlog.Tenure, before int64) e
 		return fmt.Errorf("truncate the log of the cell %s: %w", l.name, err)
 	}
 	return nil
+}
+
+// Entry returns one entry. ErrNone: it is not in the log.
+func (l *Cell) Entry(ctx context.Context, position int64) (e commitlog.Entry, err error) {
+	body, err := l.part(ctx, "SELECT entry FROM log WHERE cell = $1 AND position = $2", l.id, position)
+	if err == nil && body == nil {
+		err = commitlog.ErrNone
+	}
+	if err == nil {
+		e, err = commitlog.Decode(body)
+	}
+	if err != nil {
+		return e, fmt.Errorf("read entry %d of the cell %s: %w", position, l.name, err)
+	}
+	return e, nil
+}
+
+// Since returns how many entries follow a position, and their size.
+func (l *Cell) Since(ctx context.Context, position int64) (entries, bytes int64, err error) {
+	err = l.database.with(ctx, func(ctx context.Context, c *conn) error {
+		got, err := c.exec(ctx, "SELECT count(*), coalesce(sum(length(entry)), 0)::bigint FROM log "+
+			"WHERE cell = $1 AND position > $2", l.id, position)
+		if err == nil {
+			entries, bytes = got.rows[0].int(0), got.rows[0].int(1)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("measure the log of the cell %s: %w", l.name, err)
+	}
+	return entries, bytes, nil
+}
+
+// End makes the cell one that no node serves any more, in a fenced step, and says why.
+func (l *Cell) End(ctx context.Context, t commitlog.Tenure, why string) error {
+	err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
+		done, err := c.exec(ctx, "UPDATE cell SET ended = $2, incarnation = '', node = '' WHERE id = $1 AND "+
+			fence(t.State()), l.id, why)
+		if err == nil && done.affected == 0 {
+			err = errFenced(t.State())
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("end the cell %s: %w", l.name, err)
+	}
+	return nil
+}
+
+// Ended returns what End was given, when that is durable; empty: the cell goes on.
+func (l *Cell) Ended(ctx context.Context) (why string, err error) {
+	err = l.database.with(ctx, func(ctx context.Context, c *conn) error {
+		got, err := c.exec(ctx, "UPDATE cell SET touched = touched + 1 WHERE id = $1 RETURNING ended", l.id)
+		if err == nil && len(got.rows) == 0 {
+			err = ErrNoCell
+		}
+		if err == nil {
+			why = got.rows[0].text(0)
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read the state of the cell %s: %w", l.name, err)
+	}
+	return why, nil
 }
 
 // fence is the condition that a tenure goes on.

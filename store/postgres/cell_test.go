@@ -137,7 +137,12 @@ func TestLog(t *testing.T) {
 		{"AHalfOpenConnection", halfOpen},
 		{"ReleaseEndsAWaitingAppend", releaseEnds},
 		{"SnapshotAndTruncation", snapshotAndTruncation},
+		{"TheWindow", keepsTheWindow},
+		{"TruncationInSteps", truncatesInSteps},
+		{"AStateIsReplacedOnce", replacesOnce},
+		{"ACellEnds", cellEnds},
 		{"Files", files},
+		{"SweptFiles", sweepsFiles},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, server, server.Database()) })
 	}
@@ -383,7 +388,9 @@ func files(t *testing.T, _ *postgrestest.Server, dsn string) {
 	if err := l.DeleteBlob(t.Context(), hash); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Blob(t.Context(), hash); !errors.Is(err, commitlog.ErrNone) {
+	if r, err := l.Blob(t.Context(), hash); err != nil {
+		t.Fatalf("a restore cannot read it: %v", err)
+	} else if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/switchboard-run/switchboard/store/commitlog"
 )
@@ -67,67 +68,6 @@ func (p *parts) Read(b []byte) (int, error) {
 // Close implements io.Closer.
 func (p *parts) Close() error { return nil }
 
-// PutSnapshot implements commitlog.Log.
-func (l *Cell) PutSnapshot(ctx context.Context, t commitlog.Tenure, at commitlog.Position, r io.Reader) error {
-	err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
-		got, err := c.exec(ctx, "UPDATE cell SET touched = touched + 1 WHERE id = $1 AND "+fence(t.State())+
-			" RETURNING snapshot + touched", l.id)
-		if err == nil && len(got.rows) == 0 {
-			err = errFenced(t.State())
-		}
-		if err != nil {
-			return err
-		}
-		id := got.rows[0].int(0)
-		err = inParts(r, func(part int, bytes []byte) error {
-			_, err := c.exec(ctx, "INSERT INTO snapshot VALUES ($1, $2, $3, $4)", l.id, id, part, bytes)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		done, err := c.exec(ctx, "UPDATE cell SET snapshot = $2, snapshot_head = $3, snapshot_hash = $4 WHERE id = $1 AND "+
-			fence(t.State()), l.id, id, at.Head, append([]byte{}, at.Hash[:]...))
-		if err == nil && done.affected == 0 {
-			err = errFenced(t.State())
-		}
-		if err != nil {
-			return err
-		}
-		_, err = c.exec(ctx, "DELETE FROM snapshot WHERE cell = $1 AND id < $2", l.id, id)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("store a snapshot of the cell %s: %w", l.name, err)
-	}
-	return nil
-}
-
-// Snapshot implements commitlog.Log.
-func (l *Cell) Snapshot(ctx context.Context) (commitlog.Position, io.ReadCloser, error) {
-	var at commitlog.Position
-	var id, count int64
-	err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
-		got, err := c.exec(ctx, `SELECT snapshot, snapshot_head, snapshot_hash,
-			(SELECT count(*) FROM snapshot WHERE snapshot.cell = cell.id AND snapshot.id = cell.snapshot)
-			FROM cell WHERE id = $1`, l.id)
-		if err == nil && (len(got.rows) == 0 || got.rows[0].int(0) == 0) {
-			err = commitlog.ErrNone
-		}
-		if err == nil {
-			id, at.Head, count = got.rows[0].int(0), got.rows[0].int(1), got.rows[0].int(3)
-			copy(at.Hash[:], got.rows[0][2])
-		}
-		return err
-	})
-	if err != nil {
-		return at, nil, fmt.Errorf("open the snapshot of the cell %s: %w", l.name, err)
-	}
-	return at, &parts{count: int(count), next: func(part int) ([]byte, error) {
-		return l.part(ctx, "SELECT bytes FROM snapshot WHERE cell = $1 AND id = $2 AND part = $3", l.id, id, part)
-	}}, nil
-}
-
 // part reads the bytes of one row.
 func (l *Cell) part(ctx context.Context, sql string, args ...any) (bytes []byte, err error) {
 	err = l.database.with(ctx, func(ctx context.Context, c *conn) error {
@@ -149,7 +89,11 @@ func (l *Cell) PutBlob(ctx context.Context, hash string, r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		_, err = c.exec(ctx, "DELETE FROM blob WHERE cell = $1 AND hash = $2", l.id, hash)
+		_, err = c.exec(ctx, "INSERT INTO file (cell, hash) VALUES ($1, $2) "+ // locks it first, as SweepBlobs does
+			"ON CONFLICT (cell, hash) DO UPDATE SET stored = now(), dropped = NULL", l.id, hash)
+		if err == nil {
+			_, err = c.exec(ctx, "DELETE FROM blob WHERE cell = $1 AND hash = $2", l.id, hash)
+		}
 		if err == nil {
 			err = inParts(io.TeeReader(r, sum), func(part int, bytes []byte) error {
 				_, err := c.exec(ctx, "INSERT INTO blob VALUES ($1, $2, $3, $4)", l.id, hash, part, bytes)
@@ -191,14 +135,98 @@ func (l *Cell) Blob(ctx context.Context, hash string) (io.ReadCloser, error) {
 	}}, nil
 }
 
-// DeleteBlob implements commitlog.Blobs.
+// DeleteBlob implements commitlog.Blobs. The bytes stay for SweepBlobs.
 func (l *Cell) DeleteBlob(ctx context.Context, hash string) error {
 	err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
-		_, err := c.exec(ctx, "DELETE FROM blob WHERE cell = $1 AND hash = $2", l.id, hash)
+		_, err := c.exec(ctx, "UPDATE file SET dropped = now() WHERE cell = $1 AND hash = $2 AND dropped IS NULL",
+			l.id, hash)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("delete the file %s: %w", hash, err)
 	}
 	return nil
+}
+
+// KeepBlobs takes back DeleteBlob, and returns those of the hashes of which there are no
+// bytes.
+func (l *Cell) KeepBlobs(ctx context.Context, hashes []string) (missing []string, err error) {
+	for _, hash := range hashes {
+		err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
+			done, err := c.exec(ctx, "UPDATE file SET dropped = NULL WHERE cell = $1 AND hash = $2", l.id, hash)
+			if err == nil && done.affected == 0 {
+				missing = append(missing, hash)
+			}
+			return err
+		})
+		if err != nil {
+			return missing, fmt.Errorf("keep the file %s: %w", hash, err)
+		}
+	}
+	return missing, nil
+}
+
+// Swept is what SweepBlobs has done.
+type Swept struct{ Dropped, Deleted int }
+
+// SweepBlobs drops the files that are not known and were stored longer ago than unused,
+// such as those of a node that died before a message named them; and deletes the bytes of
+// those that were dropped longer ago than the window. known reads the newest state: it is
+// asked after the file was found, and a file that is stored again meanwhile stays.
+func (l *Cell) SweepBlobs(
+	ctx context.Context, unused, window time.Duration, known func(hash string) (bool, error),
+) (s Swept, err error) {
+	const page = 500
+	for after := ""; ; {
+		var rows []row
+		err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
+			got, err := c.exec(ctx, `SELECT hash, dropped IS NOT NULL FROM file WHERE cell = $1 AND hash > $2 AND (
+				dropped IS NULL AND stored < now() - $3 * interval '1 microsecond' OR
+				dropped < now() - $4 * interval '1 microsecond') ORDER BY hash LIMIT $5`,
+				l.id, after, unused.Microseconds(), window.Microseconds(), page)
+			rows = got.rows
+			return err
+		})
+		for _, r := range rows {
+			if err == nil {
+				err = l.sweepBlob(ctx, r.text(0), r.int(1) != 0, unused, window, known, &s)
+			}
+		}
+		if err != nil {
+			return s, fmt.Errorf("sweep the files of the cell %s: %w", l.name, err)
+		}
+		if len(rows) < page {
+			return s, nil
+		}
+		after = rows[page-1].text(0)
+	}
+}
+
+func (l *Cell) sweepBlob(ctx context.Context, hash string, dropped bool, unused, window time.Duration,
+	known func(string) (bool, error), s *Swept,
+) error {
+	used, err := known(hash)
+	switch {
+	case err != nil:
+		return err
+	case used && dropped: // it was stored again while a sweep of an earlier owner dropped it
+		_, err := l.KeepBlobs(ctx, []string{hash})
+		return err
+	case used:
+		return nil
+	}
+	return l.database.with(ctx, func(ctx context.Context, c *conn) error {
+		if !dropped {
+			done, err := c.exec(ctx, "UPDATE file SET dropped = now() WHERE cell = $1 AND hash = $2 AND dropped IS NULL "+
+				"AND stored < now() - $3 * interval '1 microsecond'", l.id, hash, unused.Microseconds())
+			s.Dropped += int(done.affected)
+			return err
+		}
+		done, err := c.exec(ctx, `WITH gone AS (DELETE FROM file WHERE cell = $1 AND hash = $2
+			AND dropped < now() - $3 * interval '1 microsecond' RETURNING hash),
+			parts AS (DELETE FROM blob USING gone WHERE blob.cell = $1 AND blob.hash = gone.hash)
+			SELECT hash FROM gone`, l.id, hash, window.Microseconds())
+		s.Deleted += len(done.rows)
+		return err
+	})
 }

@@ -10,7 +10,8 @@ const version = 1
 
 // tables makes version 1. The one row of a cell is updated by each append: room in its
 // page lets PostgreSQL do that without the index. Entries are not compressed: the time of
-// an append counts.
+// an append counts. snapshot holds the parts of snapshots, snapshots those that are
+// published; blob holds the parts of files.
 const tables = `BEGIN;
 SELECT pg_advisory_xact_lock(1398226516, 0);
 CREATE SCHEMA IF NOT EXISTS switchboard;
@@ -28,7 +29,8 @@ CREATE TABLE IF NOT EXISTS switchboard.cell (
   snapshot bigint NOT NULL DEFAULT 0,
   snapshot_head bigint NOT NULL DEFAULT 0,
   snapshot_hash bytea NOT NULL DEFAULT '',
-  touched bigint NOT NULL DEFAULT 0
+  touched bigint NOT NULL DEFAULT 0,
+  ended text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 25);
 CREATE TABLE IF NOT EXISTS switchboard.log (
   cell integer NOT NULL,
@@ -43,6 +45,22 @@ CREATE TABLE IF NOT EXISTS switchboard.snapshot (
   part integer NOT NULL,
   bytes bytea NOT NULL,
   PRIMARY KEY (cell, id, part)
+);
+CREATE TABLE IF NOT EXISTS switchboard.snapshots (
+  cell integer NOT NULL,
+  id bigint NOT NULL,
+  head bigint NOT NULL,
+  hash bytea NOT NULL,
+  size bigint NOT NULL,
+  made timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (cell, id)
+);
+CREATE TABLE IF NOT EXISTS switchboard.file (
+  cell integer NOT NULL,
+  hash text NOT NULL,
+  stored timestamptz NOT NULL DEFAULT now(),
+  dropped timestamptz,
+  PRIMARY KEY (cell, hash)
 );
 CREATE TABLE IF NOT EXISTS switchboard.blob (
   cell integer NOT NULL,

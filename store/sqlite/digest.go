@@ -27,6 +27,18 @@ func digestBody(at int64, digest [sha256.Size]byte) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, uint64(at)), digest[:]...) //nolint:gosec // a position
 }
 
+// Digest is a SHA-256 of all rows of a state.
+type Digest [sha256.Size]byte
+
+// DigestOf returns the digest of a closed store.
+func DigestOf(path string) (d Digest, err error) {
+	err = inspect(path, func(conn *sqlite.Conn) error {
+		d, err = stateDigest(conn)
+		return err
+	})
+	return d, err
+}
+
 // stateDigest hashes all rows that the log leads to, in the order of their keys.
 func stateDigest(conn *sqlite.Conn) (digest [sha256.Size]byte, err error) {
 	t := &tx{conn: conn}

@@ -232,7 +232,7 @@ func TestASnapshotReplacesWhatWasTruncated(t *testing.T) {
 	for i := range 30 {
 		must(t, change(n.Store, i))
 	}
-	at, err := n.Snapshot(context.Background(), log)
+	at, err := n.Snapshot(context.Background(), log, nil)
 	must(t, err)
 	must(t, log.Truncate(context.Background(), n.logged.tenure, at.Head))
 	for i := range 10 {
@@ -436,7 +436,7 @@ func TestAStoreJoins(t *testing.T) {
 	epoch := s.Epoch()
 	must(t, s.Close())
 	ctx, log := context.Background(), &commitlogtest.Memory{}
-	must(t, Seed(ctx, path, log, must1(log.Acquire(ctx, "joining")), false, false))
+	must1(Seed(ctx, path, log, must1(log.Acquire(ctx, "joining")), Seeding{}))
 	n := newNode(t, log)
 	if n.Epoch() <= epoch {
 		t.Errorf("epoch %d follows epoch %d", n.Epoch(), epoch)
@@ -445,10 +445,10 @@ func TestAStoreJoins(t *testing.T) {
 	must(t, change(n.Store, 21))
 	must1(standby.CatchUp(ctx))
 	sameState(t, n.Store, standby)
-	if err := Seed(ctx, path, log, must1(log.Acquire(ctx, "x")), false, false); !errors.Is(err, journal.ErrRefused) {
+	if _, err := Seed(ctx, path, log, must1(log.Acquire(ctx, "x")), Seeding{}); !errors.Is(err, journal.ErrRefused) {
 		t.Errorf("a second home joined: %v", err)
 	}
-	must(t, Seed(ctx, path, log, must1(log.Acquire(ctx, "restoring")), true, true))
+	must1(Seed(ctx, path, log, must1(log.Acquire(ctx, "restoring")), Seeding{Replace: true, Doubt: true}))
 	if p := must1(standby.CatchUp(ctx)); p.Rebuilt == "" || p.Lost != nil {
 		t.Errorf("the standby after a restore: %+v", p)
 	}

@@ -40,8 +40,8 @@ func refuseCopy(conn *sqlite.Conn) error {
 	if copied, err := isCopy(conn); err != nil || !copied {
 		return err
 	}
-	return fmt.Errorf("%w: start with --cluster, or take this node out of the cluster first: %w", ErrCopy,
-		journal.ErrRefused)
+	return fmt.Errorf("%w, which has its state now: start with --cluster, or take it out of the cluster first with "+
+		"`switchboard cluster leave`: %w", ErrCopy, journal.ErrRefused)
 }
 
 func readPlace(conn *sqlite.Conn) (p place, err error) {

@@ -16,8 +16,9 @@ import (
 )
 
 // Snapshot publishes a checked copy of the present state in the log: what a new node
-// begins with, and up to where the log may be truncated. Commits go on meanwhile.
-func (s *Store) Snapshot(ctx context.Context, log commitlog.Log) (commitlog.Position, error) {
+// begins with, and up to where the log may be truncated. Commits go on meanwhile. pace, if
+// set, is called before each MiB that is sent.
+func (s *Store) Snapshot(ctx context.Context, log commitlog.Log, pace func()) (commitlog.Position, error) {
 	if s.logged == nil {
 		return commitlog.Position{}, errNoLog
 	}
@@ -31,7 +32,7 @@ func (s *Store) Snapshot(ctx context.Context, log commitlog.Log) (commitlog.Posi
 	defer removeStore(name)
 	at, err := checkCopy(name)
 	if err == nil {
-		err = upload(ctx, log, s.logged.tenure, at.Position, name)
+		err = upload(ctx, log, s.logged.tenure, at.Position, name, pace)
 	}
 	if err != nil {
 		return commitlog.Position{}, fmt.Errorf("publish a snapshot: %w", err)
@@ -39,37 +40,60 @@ func (s *Store) Snapshot(ctx context.Context, log commitlog.Log) (commitlog.Posi
 	return at.Position, nil
 }
 
+// Seeding is how Seed brings a store into a log.
+type Seeding struct {
+	Replace bool // of a log that has a state
+	// Doubt marks what waits in it, as MarkUncertain does.
+	Doubt bool
+	// Ready, if set, is called when all is prepared, with the position that the state will
+	// have and its digest. The log changes only after it.
+	Ready func(at commitlog.Position, digest Digest) error
+}
+
 // Seed makes a closed store, of any version, the state of an empty log, or of any log if
-// replace is set: a home that joins, or a restored backup. With doubt, what waits in it
-// is marked as by MarkUncertain. The store itself is not changed.
-func Seed(ctx context.Context, path string, log commitlog.Log, t commitlog.Tenure, replace, doubt bool) (err error) {
+// Replace is set: a home that joins, or a restored backup. The store itself is not
+// changed. The log has all of the state, or nothing has changed there.
+func Seed(ctx context.Context, path string, log commitlog.Log, t commitlog.Tenure, o Seeding) (
+	at commitlog.Position, err error,
+) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("bring the store %s into the cluster: %w", path, explain(err))
 		}
 	}()
 	before := t.State()
-	if before.Head > 0 && !replace {
-		return fmt.Errorf("%w: the cluster has a state already", journal.ErrRefused)
+	if before.Head > 0 && !o.Replace {
+		return at, fmt.Errorf("%w: the cluster has a state already", journal.ErrRefused)
 	}
 	name := path + ".seed"
 	removeStore(name)
 	defer removeStore(name)
 	if err := Copy(ctx, path, name); err != nil {
-		return err
+		return at, err
 	}
 	l := newLogged(t, place{before.Position, 0}, len(migrations), Options{})
 	e := l.seal(commitlog.Snapshot, nil)
-	if err := prepareSeed(name, e, doubt); err != nil {
-		return err
+	if err := prepareSeed(name, e, o.Doubt); err != nil {
+		return at, err
 	}
 	if _, err := checkCopy(name); err != nil {
-		return err
+		return at, err
 	}
-	if err := t.Append(e); err != nil { // others wait for the snapshot now; if it never comes, Seed it again
-		return err
+	if o.Ready != nil {
+		digest, err := DigestOf(name)
+		if err == nil {
+			err = o.Ready(e.At(), digest)
+		}
+		if err != nil {
+			return at, err
+		}
 	}
-	return upload(ctx, log, t, e.At(), name)
+	f, err := os.Open(name)
+	if err != nil {
+		return at, err
+	}
+	defer f.Close()
+	return e.At(), log.Replace(ctx, t, e, f)
 }
 
 // prepareSeed makes a copy of a store the snapshot at an entry.
@@ -114,13 +138,35 @@ func checkCopy(path string) (at place, err error) {
 	return at, explain(errors.Join(err, conn.Close()))
 }
 
-func upload(ctx context.Context, log commitlog.Log, t commitlog.Tenure, at commitlog.Position, name string) error {
+func upload(
+	ctx context.Context, log commitlog.Log, t commitlog.Tenure, at commitlog.Position, name string, pace func(),
+) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return log.PutSnapshot(ctx, t, at, f)
+	if pace == nil {
+		return log.PutSnapshot(ctx, t, at, f)
+	}
+	return log.PutSnapshot(ctx, t, at, &paced{from: f, pace: pace})
+}
+
+// paced calls pace before each MiB that is read.
+type paced struct {
+	from io.Reader
+	pace func()
+	left int // bytes until the next call
+}
+
+func (p *paced) Read(b []byte) (int, error) {
+	if p.left <= 0 {
+		p.pace()
+		p.left = 1 << 20
+	}
+	n, err := p.from.Read(b)
+	p.left -= n
+	return n, err
 }
 
 // download writes the snapshot to the path of the copy. commitlog.ErrNone: there is none.
@@ -130,7 +176,12 @@ func (f *Follower) download(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	name := f.path + ".new"
+	return fetch(f.path, at, r)
+}
+
+// fetch writes a snapshot to a path, when it is whole and checked.
+func fetch(path string, at commitlog.Position, r io.Reader) error {
+	name := path + ".new"
 	removeStore(name)
 	if err := createPrivate(name); err != nil {
 		return err
@@ -151,7 +202,86 @@ func (f *Follower) download(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return moveDurably(name, f.path)
+	return moveDurably(name, path)
+}
+
+// Build makes a copy of the state at a position: from a snapshot that is not after it,
+// and the entries since. Without a snapshot (nil) it applies the log from its beginning.
+// It replaces what is at the path.
+func Build(
+	ctx context.Context, path string, log commitlog.Log, from commitlog.Position, snapshot io.Reader, position int64,
+) (p Progress, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("build the state at entry %d: %w", position, explain(err))
+		}
+	}()
+	removeStore(path)
+	if snapshot != nil {
+		if err := fetch(path, from, snapshot); err != nil {
+			return p, err
+		}
+	}
+	f, err := Follow(path, log, Options{})
+	if err != nil {
+		return p, err
+	}
+	b := &batch{f: f}
+	err = log.Read(ctx, f.at.Head, func(e commitlog.Entry) error {
+		if e.Position > position {
+			return errBuilt
+		}
+		return b.add(e)
+	})
+	if errors.Is(err, errBuilt) {
+		err = nil
+	}
+	err = errors.Join(b.end(err), f.Close())
+	if err == nil && f.at.Head != position {
+		err = fmt.Errorf("%w: it ends at entry %d", commitlog.ErrBroken, f.at.Head)
+	}
+	f.since.Position = f.at.Position
+	return f.since, err
+}
+
+var errBuilt = errors.New("the copy has the position that is wanted")
+
+// MarkMoved makes a closed store, of this program's version, a copy of the state at a
+// position of a log, which has become the state's place: Open refuses it from now on.
+func MarkMoved(path string, at commitlog.Position) error {
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err == nil {
+		t := &tx{conn: conn}
+		if err = t.exec("BEGIN IMMEDIATE"); err == nil {
+			err = script(conn, dropLogTables, logTables)
+		}
+		if err == nil {
+			err = storeCounters(t)
+		}
+		if err == nil {
+			err = setPlace(conn, commitlog.Entry{Position: at.Head, Hash: at.Hash})
+		}
+		if err == nil {
+			err = t.exec("COMMIT")
+		}
+		if err == nil {
+			err = sqlitex.ExecuteTransient(conn, "PRAGMA wal_checkpoint(TRUNCATE)", nil)
+		}
+		err = errors.Join(err, conn.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("mark the store %s as moved into the cluster: %w", path, explain(err))
+	}
+	return nil
+}
+
+// IsCopy reports whether a closed store is a copy of a log's state.
+func IsCopy(path string) (copied bool, err error) {
+	err = inspect(path, func(conn *sqlite.Conn) error {
+		copied, err = isCopy(conn)
+		return err
+	})
+	return copied, err
 }
 
 // removeStore removes the files of a store.

@@ -224,6 +224,37 @@ func (m *Memory) PutSnapshot(_ context.Context, t commitlog.Tenure, at commitlog
 	return nil
 }
 
+// Replace implements commitlog.Log.
+func (m *Memory) Replace(ctx context.Context, t commitlog.Tenure, e commitlog.Entry, r io.Reader) error {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	own, ok := t.(*tenure)
+	if !ok {
+		return errors.New("replace the state: the tenure is of another log")
+	}
+	return commitlog.Append(own.ctx, replacement{own, b}, e)
+}
+
+// replacement appends an entry together with its snapshot.
+type replacement struct {
+	*tenure
+	snapshot []byte
+}
+
+// TryAppend implements commitlog.Steps.
+func (r replacement) TryAppend(e commitlog.Entry) error {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	err := r.insertLocked(e)
+	if err == nil {
+		at := e.At()
+		r.m.snapshot, r.m.state.Snapshot = r.snapshot, &at
+	}
+	return err
+}
+
 // Snapshot implements commitlog.Log.
 func (m *Memory) Snapshot(context.Context) (commitlog.Position, io.ReadCloser, error) {
 	m.mu.Lock()

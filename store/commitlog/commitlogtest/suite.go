@@ -23,6 +23,7 @@ func Exercise(t *testing.T, open func(t *testing.T) commitlog.Log) {
 		"sees an append that was made":   testAcquireSees,
 		"ends a released tenure":         testRelease,
 		"keeps a snapshot and truncates": testSnapshot,
+		"replaces the state":             testReplace,
 		"keeps files":                    testBlobs,
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
@@ -203,6 +204,35 @@ func testSnapshot(t *testing.T, l commitlog.Log) {
 	}
 }
 
+func testReplace(t *testing.T, l commitlog.Log) {
+	old := acquire(t, l, "a")
+	at := fill(t, old, "one")
+	tenure := acquire(t, l, "b")
+	next := func(of commitlog.Tenure, after commitlog.Position) commitlog.Entry {
+		e := seal(of, after, "")
+		e.Kind = commitlog.Snapshot
+		return commitlog.Seal(after, e)
+	}
+	if err := l.Replace(t.Context(), old, next(old, at), strings.NewReader("x")); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("the old tenure replaces the state: %v", err)
+	}
+	if _, _, err := l.Snapshot(t.Context()); !errors.Is(err, commitlog.ErrNone) {
+		t.Errorf("the snapshot of a fenced tenure: %v", err)
+	}
+	e := next(tenure, at)
+	must(t, l.Replace(t.Context(), tenure, e, strings.NewReader("state")))
+	is, r, err := l.Snapshot(t.Context())
+	must(t, err)
+	b, err := io.ReadAll(r)
+	must(t, errors.Join(err, r.Close()))
+	if is != e.At() || string(b) != "state" {
+		t.Errorf("the snapshot is %q of entry %d", b, is.Head)
+	}
+	after := seal(tenure, is, "after")
+	must(t, tenure.Append(after))
+	wantBodies(t, l, commitlog.Position{}, "one", "", "after")
+}
+
 func testBlobs(t *testing.T, l commitlog.Log) {
 	blobs, ok := l.(commitlog.Blobs)
 	if !ok {
@@ -228,7 +258,9 @@ func testBlobs(t *testing.T, l commitlog.Log) {
 	}
 	must(t, blobs.DeleteBlob(t.Context(), hash))
 	must(t, blobs.DeleteBlob(t.Context(), hash))
-	if _, err := blobs.Blob(t.Context(), hash); !errors.Is(err, commitlog.ErrNone) {
+	if r, err := blobs.Blob(t.Context(), hash); err == nil {
+		must(t, r.Close())
+	} else if !errors.Is(err, commitlog.ErrNone) {
 		t.Errorf("a deleted file: %v", err)
 	}
 }
