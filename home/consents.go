@@ -21,15 +21,21 @@ import (
 // asked is a dropped-in extension that asks for something beyond itself.
 type asked struct {
 	manifest *manifests.Manifest // the newest one
-	asks     manifests.Request
-	more     manifests.Request // of them, what was not allowed before
-	code     string            // of the question
+	own      manifests.Request   // what the manifest asks for
+	asks     manifests.Request   // also tools that are not allowed as it describes them
+	more     manifests.Request   // of them, what was not allowed before
+	allowed  manifests.Request
+	code     string // of the question
 	state    consent.State
 	tools    bool // the default agent may use its tools
-	older    bool // an older manifest is in force
+	older    bool // an older manifest is in force, or its newest one without some tools
 	byConfig bool // config.yaml allows it
-	told     bool // the question was asked
+	told     bool // the question was asked, or too many were
 }
+
+// maxUnanswered is how many questions about an extension the owner gets without an answer. A
+// later one is shown where they look: it could describe other tools all the time.
+const maxUnanswered = 5
 
 // openConsent opens the decisions of a home. What an earlier version ran on it counts as
 // allowed.
@@ -99,22 +105,20 @@ func (f *files) judge(p *plan) {
 		if m == nil || e.Builtin || slices.ContainsFunc(builtins, func(b manifests.Entry) bool { return b.ID == e.ID }) {
 			continue
 		}
-		decided, asks := decisions[e.ID], m.Asks(taken...)
-		if len(asks) == 0 {
+		a := newAsked(m, decisions, taken)
+		if a == nil {
 			p.newest[e.ID] = m
 			continue
 		}
-		a := &asked{
-			manifest: m, asks: asks, more: decided.Allowed.Beyond(asks), code: consent.Code(e.ID, asks),
-			state: decisions.Judge(e.ID, asks), tools: decided.Tools,
-		}
-		a.told = decided.Asked == a.code
+		decided := decisions[e.ID]
 		p.asked[e.ID] = a
-		switch {
+		switch allows := p.config.Allows(e.ID); {
 		case a.state == consent.Allowed:
 			p.newest[e.ID] = m
-		case p.config.Allows(e.ID):
+		case allows:
 			a.state, a.byConfig, a.more = consent.Allowed, true, nil
+		case a.onlyTools():
+			p.newest[e.ID], a.older = m, true
 		default:
 			if older := f.older(e.File, decided, taken); older != nil {
 				p.entries[i].Manifest, a.older = older, true
@@ -122,6 +126,28 @@ func (f *files) judge(p *plan) {
 		}
 	}
 }
+
+// newAsked returns what an extension asks for; nil: nothing.
+func newAsked(m *manifests.Manifest, decisions consent.Decisions, taken []string) *asked {
+	decided, own := decisions[m.ID], m.Asks(taken...)
+	if len(own) == 0 {
+		return nil
+	}
+	a := &asked{manifest: m, own: own, asks: own, allowed: decided.Allowed, tools: decided.Tools}
+	if m.Provides.Tools {
+		a.asks = own.With(decided.Wants)
+	}
+	a.more, a.code = decided.Allowed.Beyond(a.asks), consent.Code(m.ID, a.asks)
+	a.state = decisions.Judge(m.ID, a.asks)
+	a.told = decided.Asked == a.code || decided.Unanswered >= maxUnanswered
+	return a
+}
+
+// all are also the tools that are allowed by name.
+func (a *asked) all() manifests.Request { return a.allowed.Offers().With(a.asks) }
+
+// onlyTools reports whether all that is not allowed are tools that it describes.
+func (a *asked) onlyTools() bool { return a.allowed.Covers(a.own) }
 
 // older returns the last manifest that was allowed; nil: there is none.
 func (f *files) older(file string, d consent.Decision, taken []string) *manifests.Manifest {
@@ -138,6 +164,14 @@ func (f *files) older(file string, d consent.Decision, taken []string) *manifest
 // waiting says what the owner can do about an extension that is not allowed.
 func (a *asked) waiting(id string) string {
 	switch {
+	case a.onlyTools():
+		names := words.List("", a.more.Names(), maxListed)
+		if a.state == consent.Refused {
+			return fmt.Sprintf("you refused tools that it describes now, so agents don't get them: %s; "+
+				"to allow them: switchboard extensions allow %s", names, id)
+		}
+		return fmt.Sprintf("it describes new or changed tools, which agents don't get until you allow them: %s; "+
+			"to decide: switchboard extensions allow %s, or refuse %s", names, id, id)
 	case a.state == consent.Refused && a.older:
 		return fmt.Sprintf("you refused what its new version asks for, so its earlier one is in effect; "+
 			"to allow it: switchboard extensions allow %s", id)
@@ -145,13 +179,17 @@ func (a *asked) waiting(id string) string {
 		return fmt.Sprintf("you refused what it asks for; to allow it: switchboard extensions allow %s", id)
 	case a.older:
 		return fmt.Sprintf("its new version asks for your permission to %s; until then its earlier one is in effect; "+
-			"to decide: switchboard extensions allow %s, or refuse %s", list(a.more), id, id)
+			"to decide: switchboard extensions allow %s, or refuse %s", a.list(), id, id)
 	}
 	return fmt.Sprintf("it asks for your permission to %s; to decide: switchboard extensions allow %s, or refuse %s",
-		list(a.more), id, id)
+		a.list(), id, id)
 }
 
-func list(r manifests.Request) string { return words.List("", r.Lines(""), maxListed) }
+// list names what was not allowed before.
+func (a *asked) list() string { return words.List("", a.lines(), maxListed) }
+
+// lines are what was not allowed before.
+func (a *asked) lines() []string { return a.allowed.LinesOf(a.more, "") }
 
 // maxListed is how many asks a line shows.
 const maxListed = 5
@@ -159,7 +197,7 @@ const maxListed = 5
 // permitted returns an error for an extension that the owner did not allow.
 func (p *plan) permitted(m *manifests.Manifest) error {
 	a := p.asked[m.ID]
-	if a == nil || a.manifest != m || a.state == consent.Allowed {
+	if a == nil || a.manifest != m || a.state == consent.Allowed || a.onlyTools() {
 		return nil
 	}
 	return errors.New(a.waiting(m.ID))
@@ -218,10 +256,11 @@ func (i *Installation) followUp(p *plan) {
 		for _, id := range told {
 			x := d[id]
 			x.Asked = p.asked[id].code
+			x.Unanswered++
 			d[id] = x
 		}
 		for _, id := range ran {
-			if a := p.asked[id]; a != nil && !d[id].Allowed.Covers(a.asks) {
+			if a := p.asked[id]; a != nil && !d[id].Allowed.Covers(a.own) {
 				continue // it was refused meanwhile
 			}
 			x := d[id]
@@ -242,7 +281,10 @@ const maxLines = 40
 func (a *asked) question(id string, sandboxed bool) contract.UserNotify {
 	m := a.manifest
 	lines := []string{words.Sprintf("The extension %s (%s) was added. It asks for your permission to:", m.Name, id)}
-	if a.older {
+	switch {
+	case a.onlyTools():
+		lines[0] = words.Sprintf("The extension %s (%s) has new or changed tools. It asks for your permission to:", m.Name, id)
+	case a.older:
 		lines[0] = words.Sprintf("The new version of the extension %s (%s) asks for your permission to:", m.Name, id)
 	}
 	add := func(all []string) {
@@ -254,16 +296,18 @@ func (a *asked) question(id string, sandboxed bool) contract.UserNotify {
 			lines = append(lines, "- "+line)
 		}
 	}
-	add(a.more.Lines(""))
-	if uses := m.Shown("", a.asks...); len(uses) > 0 {
+	add(a.lines())
+	if uses := m.Shown("", a.asks...); len(uses) > 0 && !a.onlyTools() {
 		lines = append(lines, "", words.Sprintf("Without asking:"))
 		add(uses)
 	}
 	lines = append(lines, "")
-	if !sandboxed {
+	if !sandboxed && !a.onlyTools() {
 		lines = append(lines, words.Sprintf("Nothing limits it on this machine: it could do everything that you can."))
 	}
-	if a.older {
+	if a.onlyTools() {
+		lines = append(lines, words.Sprintf("Agents don't get these tools until you allow them. Its other tools go on working."))
+	} else if a.older {
 		lines = append(lines, words.Sprintf("Until you decide, it runs with the permissions that it had."))
 	} else {
 		lines = append(lines, words.Sprintf("It doesn't run until you allow it."))
@@ -282,7 +326,7 @@ func (a *asked) question(id string, sandboxed bool) contract.UserNotify {
 // row describes it for its owner.
 func (a *asked) row() *adminv1.Consent {
 	return &adminv1.Consent{
-		State: string(a.state), Code: a.code, Asks: a.asks.Lines(""), More: a.more.Lines(""),
+		State: string(a.state), Code: a.code, Asks: a.all().Lines(""), More: a.lines(),
 		Uses:  a.manifest.Shown("", a.asks...),
 		Tools: a.tools, OffersTools: a.manifest.Provides.Tools, Older: a.older,
 	}
@@ -378,14 +422,17 @@ func (a *asked) decide(x consent.Decision, q *adminv1.DecideRequest) (after cons
 	case q.GetAllow() && x.Allowed.Covers(a.asks) && (x.Tools || !tools):
 		return x, false
 	case q.GetAllow():
-		x.Allowed, x.Manifest, x.Refused, x.Tools = a.asks, a.manifest.Source(), "", x.Tools || tools
+		x = x.Settle(a.own).Allow(a.asks)
+		x.Manifest, x.Tools = a.manifest.Source(), x.Tools || tools
 	case x.Refused == a.code && x.Manifest == "":
 		return x, false
 	case x.Refused != a.code && x.Manifest != "" && !x.Allowed.Covers(a.asks):
 		x.Refused = a.code
 	default:
-		x.Allowed, x.Manifest, x.Tools, x.Refused = nil, "", false, a.code
+		x.Wants = a.all().Offers() // to allow it again, they are shown
+		x.Allowed, x.Manifest, x.Tools = nil, "", false
+		x.Refused = consent.Code(a.manifest.ID, a.own.With(x.Wants))
 	}
-	x.By, x.At = q.GetBy(), now()
+	x.By, x.At, x.Unanswered = q.GetBy(), now(), 0
 	return x, true
 }

@@ -203,6 +203,7 @@ func (i *Installation) Run(ctx context.Context) error {
 	background.Go(func() { i.files.live.Watch(watchCtx, func(config.Change) { i.replan() }) })
 	background.Go(func() { i.files.dropped.Watch(watchCtx, func([]manifests.Change) { i.replan() }) })
 	background.Go(func() { i.files.consent.Watch(watchCtx, i.replan) })
+	background.Go(func() { i.followOffers(watchCtx) })
 	background.Go(func() {
 		i.planMu.Lock()
 		defer i.planMu.Unlock()
@@ -245,6 +246,7 @@ func (i *Installation) replan() {
 	i.report(previous, next)
 	specs := i.files.specs(next)
 	i.plan.Store(next)
+	i.files.gate.forget(next)
 	if err := i.Kernel.Apply(specs, i.files.settings(next)); err != nil {
 		i.log.Error("apply the changed files", "error", err)
 	}

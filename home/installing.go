@@ -85,10 +85,16 @@ type Consent struct {
 	Tools    bool // the default agent may use its tools
 	By       string
 	At       time.Time
+
+	allowed manifests.Request
+	runs    bool
 }
 
-// Allowed reports whether the extension may run as it is.
-func (c Consent) Allowed() bool { return len(c.More) == 0 }
+// Lines are those of More. Of a changed tool they show what it was.
+func (c Consent) Lines() []string { return c.allowed.LinesOf(c.More, "") }
+
+// Allowed reports whether the extension may run as it is, perhaps without some of its tools.
+func (c Consent) Allowed() bool { return len(c.More) == 0 || c.runs }
 
 // Consent returns what an extension asks for, installed or not.
 func (c *Consents) Consent(m *manifests.Manifest) (Consent, error) {
@@ -96,10 +102,13 @@ func (c *Consents) Consent(m *manifests.Manifest) (Consent, error) {
 	if err != nil {
 		return Consent{}, err
 	}
-	d, asks := decisions[m.ID], m.Asks(foreignSecrets(c.builtins, c.settings)...)
+	d, a := decisions[m.ID], newAsked(m, decisions, foreignSecrets(c.builtins, c.settings))
+	if a == nil {
+		return Consent{Uses: m.Shown("")}, nil
+	}
 	x := Consent{
-		Asks: asks, More: d.Allowed.Beyond(asks), Uses: m.Shown("", asks...), Tools: d.Tools, By: d.By, At: d.At,
-		Refused: decisions.Judge(m.ID, asks) == consent.Refused,
+		Asks: a.all(), More: a.more, Uses: m.Shown("", a.asks...), Tools: d.Tools, By: d.By, At: d.At,
+		Refused: a.state == consent.Refused, allowed: d.Allowed, runs: a.onlyTools(),
 	}
 	if x.ByConfig = len(x.More) > 0 && c.settings.Allows(m.ID); x.ByConfig {
 		x.More, x.Refused = nil, false
@@ -113,9 +122,9 @@ func (c *Consents) Allow(m *manifests.Manifest, tools bool, by string) error {
 	asks := m.Asks(foreignSecrets(c.builtins, c.settings)...)
 	return c.files.consent.Update(func(all consent.Decisions) (bool, error) {
 		x := all[m.ID]
-		x.Allowed = append(slices.Clone(x.Allowed), x.Allowed.Beyond(asks)...)
+		x = x.Allow(asks.With(x.Wants))
 		x.Tools = x.Tools || tools && m.Provides.Tools
-		x.Refused, x.By, x.At = "", by, now()
+		x.By, x.At = by, now()
 		all[m.ID] = x
 		return true, nil
 	})
@@ -130,8 +139,7 @@ func (c *Consents) Settle(m *manifests.Manifest) error {
 		if !known || !x.Allowed.Covers(asks) {
 			return false, nil
 		}
-		x.Allowed = asks
-		all[m.ID] = x
+		all[m.ID] = x.Settle(asks)
 		return true, nil
 	})
 }

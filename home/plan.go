@@ -25,10 +25,11 @@ type files struct {
 	dropped  *manifests.Dir
 	builtins []manifests.Entry
 	consent  *consent.Live
+	gate     *gate
 }
 
 func openFiles(o Options, live *config.Live) (f *files, err error) {
-	f = &files{options: o, live: live}
+	f = &files{options: o, live: live, gate: newGate()}
 	if f.builtins, err = manifests.LoadBuiltin(o.Builtins, o.BuiltinsPrefix); err != nil {
 		return nil, err
 	}
@@ -210,6 +211,12 @@ func (f *files) spec(p *plan, m *member, groups map[string][]string) (s kernel.S
 	if x.ID == serversExtension && m.builtin {
 		if err := f.connectServers(p, &s); err != nil {
 			return s, err
+		}
+	}
+	if a := p.asked[x.ID]; a != nil && !m.builtin {
+		allowed := a.allowed.Offers()
+		s.Offer = func(tools []directory.Tool) []directory.Tool {
+			return f.gate.offer(x.ID, allowed, a.byConfig, tools)
 		}
 	}
 	s.Schedules, err = m.schedules()

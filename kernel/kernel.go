@@ -136,10 +136,8 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 	var opening sync.WaitGroup
 	opening.Go(func() { storeErr = k.openStore() })
 	err = k.launch(first)
-	if opening.Wait(); storeErr != nil {
-		return nil, storeErr
-	}
-	if err != nil {
+	opening.Wait()
+	if err = cmp.Or(storeErr, err); err != nil {
 		return nil, err
 	}
 	k.tools = &tools.Runner{Directory: k.directory, Remote: k.host, Log: k.log.Named("tools")}

@@ -84,6 +84,8 @@ func (k *Kernel) describe(s *directory.Snapshot, x *Spec) {
 	case status.State == supervisor.Failed:
 	case !known && x.Provides.Tools && arriving(state, status):
 		s.Starting = append(s.Starting, x.ID)
+	case x.Offer != nil:
+		s.Tools = append(s.Tools, x.Offer(offered.tools)...)
 	default: // what it offered last is what it offers again once it is back
 		s.Tools = append(s.Tools, offered.tools...)
 	}

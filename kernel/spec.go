@@ -41,6 +41,10 @@ type Spec struct {
 	// files and for its sockets. Prepare, if set, is called before each start.
 	DataDir, RunDir string
 	Prepare         func() error
+	// Offer, if set, returns those of the described tools that others may use. It is called
+	// at each change of any extension, with the same slice while that describes the same,
+	// and must not call the kernel.
+	Offer func(described []directory.Tool) []directory.Tool
 }
 
 // Provides is what others can use of an extension.
@@ -127,6 +131,13 @@ func newPlan(specs []Spec, settings Settings) (*plan, error) {
 
 func (p *plan) ids() []string { return slices.Sorted(maps.Keys(p.members)) }
 
+func (s *Spec) commandNames() (names []string) {
+	for _, c := range s.Provides.Commands {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 func (s *Spec) name() string { return cmp.Or(s.Name, s.ID) }
 
 // The kernel grants a channel its own sends, an agent its own inputs, and an
@@ -166,12 +177,8 @@ func (s *Spec) subscriptions() []bus.Subscription {
 		})
 	}
 	if len(s.Provides.Commands) > 0 {
-		var names []string
-		for _, c := range s.Provides.Commands {
-			names = append(names, c.Name)
-		}
 		subs = append(subs, bus.Subscription{
-			Pattern: contract.TopicCommand + "*", Commands: names, Ordered: true,
+			Pattern: contract.TopicCommand + "*", Commands: s.commandNames(), Ordered: true,
 			AckWait: commandWait, MaxDeliver: commandDeliver, MaxAge: commandAge,
 		})
 	}

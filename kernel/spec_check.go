@@ -29,10 +29,6 @@ func (s *Spec) Check(d *extensionv1.Description) error {
 	case len(d.GetTools()) > 0 && !s.Provides.Tools:
 		return fmt.Errorf("%w: it has tools, but the manifest lacks \"provides: {tools: true}\"", contract.ErrDenied)
 	}
-	var commands []string
-	for _, c := range s.Provides.Commands {
-		commands = append(commands, c.Name)
-	}
 	// The tests of built-ins compile their schemas, which are otherwise compiled when they are needed.
-	return coretool.Check(s.ID, d.GetTools(), commands, !s.Builtin)
+	return coretool.Check(s.ID, d.GetTools(), s.commandNames(), !s.Builtin)
 }

@@ -168,7 +168,12 @@ func (r Request) Covers(other Request) bool { return len(r.Beyond(other)) == 0 }
 
 // Beyond returns what the other request asks for and r does not allow.
 func (r Request) Beyond(other Request) Request {
+	offers := r.byName()
 	return slices.DeleteFunc(slices.Clone(other), func(a Ask) bool {
+		if a.Kind == AskOffer {
+			o := a.offer()
+			return offers[o.name].covers(o)
+		}
 		return slices.ContainsFunc(r, func(b Ask) bool { return b.covers(a) })
 	})
 }
@@ -209,6 +214,8 @@ func (a Ask) line(language string) string {
 		return a.hears(language)
 	case AskTools:
 		return say("give tools to agents")
+	case AskOffer:
+		return say("give agents the tool %s: %s", a.offer().name, a.offer().text)
 	case AskProvider:
 		return say("answer as a language model, which sees the conversations that use it")
 	case AskEffect:

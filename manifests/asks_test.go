@@ -4,8 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/kernel/tools"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
@@ -117,5 +120,39 @@ func TestHashAndCover(t *testing.T) {
 	want := manifests.Request{{Kind: manifests.AskPublish, Value: "b.*"}, {Kind: manifests.AskTool, Value: "m/z"}}
 	if got := all.Beyond(more); !slices.Equal(got, want) {
 		t.Errorf("beyond it is %v, want %v", got, want)
+	}
+}
+
+// tool is a described tool, with a hash as the kernel makes it.
+func tool(description, schema string, set ...func(*extensionv1.Tool)) manifests.Ask {
+	t := &extensionv1.Tool{Name: "look", Description: description, Schema: []byte(schema), Approve: true, Private: true}
+	for _, f := range set {
+		f(t)
+	}
+	return manifests.Offer(t, tools.Entry("notes", t).Sum)
+}
+
+func TestAToolThatReachesFurtherIsAskedFor(t *testing.T) {
+	t.Parallel()
+	const schema = `{"type":"object"}`
+	allowed := manifests.Request{tool("Looks.", schema)}
+	for want, more := range map[string]manifests.Ask{
+		"give agents the changed tool look: Looks away. (before: Looks.)":                          tool("Looks\n\u202e away.", schema),
+		"give agents the tool look, which takes other arguments now: Looks.":                       tool("Looks.", `{"type": "object"}`),
+		"let agents use the tool look without asking you each time: Looks.":                        tool("Looks.", schema, func(t *extensionv1.Tool) { t.Approve = false }),
+		"let agents use the tool look with fewer limits: Looks.":                                   tool("Looks.", schema, func(t *extensionv1.Tool) { t.Private = false }),
+		"give agents the tool peek: Looks.":                                                        tool("Looks.", schema, func(t *extensionv1.Tool) { t.Name = "peek" }),
+		"give agents the changed tool look: " + strings.Repeat("x", 300) + " ... (before: Looks.)": tool(strings.Repeat("x", 301), schema),
+	} {
+		if got := allowed.LinesOf(allowed.Beyond(manifests.Request{more}), ""); !slices.Equal(got, []string{want}) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	free := tool("Looks.", schema, func(t *extensionv1.Tool) { t.ReadOnly, t.Private, t.Approve = true, false, false })
+	if got := (manifests.Request{free}).Beyond(allowed); len(got) > 0 {
+		t.Errorf("it asks again for a tool with more limits: %v", got)
+	}
+	if got := allowed.With(manifests.Request{free}); !slices.Equal(got, manifests.Request{free}) {
+		t.Errorf("the tool is allowed as %v", got)
 	}
 }

@@ -19,6 +19,7 @@ func newExtensionsAllow() *cobra.Command {
 		ValidArgsFunction: first(extensionIDs),
 		Long: "Allows an extension what it asks for beyond itself, and starts it. The output shows what that is. If a\n" +
 			"later version asks for more, it is asked about again, and the earlier one stays in effect until then.\n" +
+			"So are tools that it describes later or in another way: agents don't get them until you allow them.\n" +
 			"On a terminal you see first what it asks for, and say yes or no. It works with and without a running\n" +
 			"kernel.",
 		Example: "  switchboard extensions allow jotter\n  switchboard extensions allow jotter --tools\n" +
@@ -68,15 +69,15 @@ func newExtensionsRefuse() *cobra.Command {
 	c := &cobra.Command{
 		Use: "refuse ID", Short: "Refuse what an extension asks for", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: first(extensionIDs),
-		Long: "Refuses an extension what it asks for beyond itself, and stops it. If only a new version asks for more,\n" +
-			"the earlier one stays in effect; to refuse again stops that, too. Nothing is asked again unless it asks\n" +
-			"for something else. It works with and without a running kernel.",
+		Long: "Refuses an extension what it asks for beyond itself, and stops it. If a new version asks for more, or has\n" +
+			"new tools, it goes on with what it had; to refuse again stops that, too. Nothing is asked again unless it\n" +
+			"asks for something else. It works with and without a running kernel.",
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return decided(c, *asJSON, &adminv1.DecideRequest{Id: args[0]}, func(p *printer, x *adminv1.Extension) {
 			if x.GetConsent().GetOlder() {
-				p.line("The new version of %s is refused. Its earlier one stays, with the permissions that it had.", x.GetId())
+				p.line("What %s asks for in addition is refused. It goes on with the permissions that it had.", x.GetId())
 				p.faint(fmt.Sprintf("To stop that, too: switchboard extensions refuse %s", x.GetId()))
 				return
 			}

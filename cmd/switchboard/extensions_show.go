@@ -121,13 +121,13 @@ func (x *installation) consent(s *shownExtension, m *manifests.Manifest) error {
 	if err != nil {
 		return err
 	}
-	s.Asks, s.More, s.Uses = append(s.Asks, d.Asks.Lines("")...), append(s.More, d.More.Lines("")...), d.Uses
+	s.Asks, s.More, s.Uses = append(s.Asks, d.Asks.Lines("")...), append(s.More, d.Lines()...), d.Uses
 	s.Tools = d.Tools
 	switch {
 	case len(d.Asks) == 0:
 	case d.ByConfig:
 		s.Decision, s.DecidedBy = "allowed", "config.yaml"
-	case d.Allowed():
+	case len(d.More) == 0:
 		s.Decision, s.DecidedBy, s.DecidedAt = "allowed", d.By, d.At
 	case d.Refused:
 		s.Decision, s.DecidedBy, s.DecidedAt = "refused", d.By, d.At

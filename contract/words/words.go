@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/leonelquinteros/gotext"
 )
@@ -123,4 +125,16 @@ func Quote(text string) string {
 		text = strings.TrimSpace(string(r[:maxQuote])) + "..."
 	}
 	return "“" + text + "”"
+}
+
+// Printable removes control characters from a text of others, and those that people don't
+// see: strings.Map(words.Printable, text). Line breaks and tabs become spaces.
+func Printable(c rune) rune {
+	switch {
+	case c == '\n' || c == '\t':
+		return ' '
+	case c == utf8.RuneError || unicode.IsControl(c) || unicode.Is(unicode.Cf, c) && c != '\u200d':
+		return -1
+	}
+	return c
 }

@@ -115,7 +115,7 @@ func (o *owner) decide(
 	case q.GetAllow():
 		return say("%s is allowed.", x.GetId()), nil
 	case after.GetOlder():
-		return say("%s is refused. Its earlier version stays, with the permissions that it had; to stop that, too: "+
+		return say("What %s asks for in addition is refused. It goes on with the permissions that it had; to stop it: "+
 			"/extensions refuse %s", x.GetId(), x.GetId()), nil
 	}
 	return say("%s is refused, and doesn't run.", x.GetId()), nil

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // relistDelay collects notifications that a list has changed.
@@ -78,7 +80,7 @@ func (s *server) list(ctx context.Context, x *session) error {
 	}
 	next := record{Version: said.ProtocolVersion, Resources: caps.Resources != nil}
 	if i := said.ServerInfo; i != nil {
-		next.Title = strings.TrimSpace(cut(strings.Map(printable, i.Name+" "+i.Version), 100))
+		next.Title = strings.TrimSpace(cut(strings.Map(words.Printable, i.Name+" "+i.Version), 100))
 	}
 	if caps.Tools != nil {
 		for t, err := range x.Tools(ctx, nil) {
@@ -131,7 +133,7 @@ func infoOf(t *mcp.Tool) toolInfo {
 }
 
 func promptOf(p *mcp.Prompt) prompt {
-	out := prompt{Name: cut(p.Name, 200), Description: cut(strings.Map(printable, p.Description), 200)}
+	out := prompt{Name: cut(p.Name, 200), Description: cut(strings.Map(words.Printable, p.Description), 200)}
 	for _, required := range []bool{true, false} {
 		for _, a := range p.Arguments {
 			if a.Required == required {
@@ -171,5 +173,5 @@ func (s *server) keep(next record) error {
 
 // describeChange is what of a tool a question about a change shows.
 func describeChange(t toolInfo) string {
-	return cut(strings.Join(strings.Fields(strings.Map(printable, t.Description)), " "), 300)
+	return cut(strings.Join(strings.Fields(strings.Map(words.Printable, t.Description)), " "), 300)
 }

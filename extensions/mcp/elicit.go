@@ -64,7 +64,7 @@ func (s *server) elicit(ctx context.Context, x *session, p *mcp.ElicitParams) (*
 		return &mcp.ElicitResult{Action: "cancel"}, nil
 	}
 	defer x.calls.hold(s.e.callTimeout)()
-	message := cut(strings.Map(printable, p.Message), 500)
+	message := cut(strings.Map(words.Printable, p.Message), 500)
 	if p.Mode == "url" || p.URL != "" {
 		text := words.Sprintf("The MCP server %s asks you to open this address: %s", s.Name, cut(p.URL, 500)) +
 			"\n\n> " + message
@@ -147,7 +147,7 @@ func fieldsOf(schema any) (all []field, err error) {
 		if p.Type == "array" {
 			f.options, f.several = append(f.options, p.Items.Enum...), true
 		}
-		f.title = cut(strings.Map(printable, strings.Trim(name+": "+strings.TrimSpace(p.Title+" "+p.Description), ": ")), 200)
+		f.title = cut(strings.Map(words.Printable, strings.Trim(name+": "+strings.TrimSpace(p.Title+" "+p.Description), ": ")), 200)
 		all = append(all, f)
 	}
 	slices.SortStableFunc(all, func(a, b field) int { // what is required comes first
@@ -203,7 +203,7 @@ func (s *server) askFor(ctx context.Context, to place, text string, f field) (an
 		}
 		if !f.required && f.fallback != nil {
 			lines = append(lines, words.Sprintf("If you skip it, it is: %s",
-				cut(strings.Map(printable, fmt.Sprint(f.fallback)), 100)))
+				cut(strings.Map(words.Printable, fmt.Sprint(f.fallback)), 100)))
 		}
 		q.Text = strings.TrimSpace(strings.Join(lines, "\n"))
 		given, ok := s.e.askPerson(ctx, q)
@@ -228,7 +228,7 @@ func (f field) shown() (all []string) {
 		if i < len(f.titles) && f.titles[i] != "" {
 			o = f.titles[i]
 		}
-		all = append(all, cut(strings.Map(printable, o), 60))
+		all = append(all, cut(strings.Map(words.Printable, o), 60))
 	}
 	return all
 }

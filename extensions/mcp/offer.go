@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/switchboard-run/switchboard/contract/mcpfile"
@@ -133,19 +132,8 @@ func (s *server) offers(taken map[string]string) (all []offered) {
 
 // describe is the description of a tool for models, who find it by a search.
 func describe(server, text string) string {
-	text = strings.Join(strings.Fields(strings.Map(printable, text)), " ")
+	text = strings.Join(strings.Fields(strings.Map(words.Printable, text)), " ")
 	return fmt.Sprintf("%s (MCP server %s)", cut(text, maxDescription), server)
-}
-
-// printable removes control characters, and those that nobody sees.
-func printable(c rune) rune {
-	switch {
-	case c == '\n' || c == '\t':
-		return ' '
-	case c == utf8.RuneError || unicode.IsControl(c) || unicode.Is(unicode.Cf, c) && c != '\u200d':
-		return -1
-	}
-	return c
 }
 
 func cut(text string, most int) string {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/mcpfile"
 	"github.com/switchboard-run/switchboard/contract/sandbox"
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // Limits of a process.
@@ -288,7 +289,7 @@ func (p *process) readErrors(from io.Reader) {
 
 // complain logs a line that is no message, and keeps the first and the last ones.
 func (p *process) complain(stream string, line []byte, count *int) {
-	text := strings.Map(printable, string(line[:min(len(line), 4*keptLength)]))
+	text := strings.Map(words.Printable, string(line[:min(len(line), 4*keptLength)]))
 	text = strings.TrimSpace(cut(text, keptLength))
 	if text == "" {
 		return

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -61,7 +62,7 @@ func (s *server) listResources(ctx context.Context, x *session, out *content, se
 			out.write("There are more: search for them.")
 			return false
 		}
-		about := cut(strings.Map(printable, description), 200)
+		about := cut(strings.Map(words.Printable, description), 200)
 		out.write(strings.TrimSpace(fmt.Sprintf("%s: %s. %s", uri, cut(name, 100), about)))
 		return true
 	}

@@ -43,11 +43,30 @@ type Decision struct {
 	Tools bool `json:"tools,omitempty"`
 	// Manifest is the text of the last one that was allowed; empty: none was.
 	Manifest string `json:"manifest,omitempty"`
+	// Wants are the tools that it described last and that are not allowed, as it describes them.
+	Wants manifests.Request `json:"wants,omitempty"`
 	// Refused and Asked are codes of questions.
-	Refused string    `json:"refused,omitempty"`
-	Asked   string    `json:"asked,omitempty"`
-	By      string    `json:"by,omitempty"`
-	At      time.Time `json:"at,omitzero"`
+	Refused string `json:"refused,omitempty"`
+	Asked   string `json:"asked,omitempty"`
+	// Unanswered is how often the owner was asked since they decided last.
+	Unanswered int `json:"unanswered,omitempty"`
+
+	By string    `json:"by,omitempty"`
+	At time.Time `json:"at,omitzero"`
+}
+
+// Allow returns the decision after more was allowed. Until the extension runs with it, what
+// was allowed before stays allowed.
+func (d Decision) Allow(asks manifests.Request) Decision {
+	d.Allowed = d.Allowed.With(asks)
+	d.Wants, d.Refused, d.Unanswered = d.Allowed.Beyond(d.Wants), "", 0
+	return d
+}
+
+// Settle ends what was allowed beyond a manifest. Tools stay allowed.
+func (d Decision) Settle(asks manifests.Request) Decision {
+	d.Allowed = asks.With(d.Allowed.Offers())
+	return d
 }
 
 // Decisions are those of a home, by extension.

@@ -99,7 +99,7 @@ func (q *request) consentBlocks(x *adminv1.Extension) (all []block) {
 		all = append(all, block{Title: q.say("Of that, not allowed yet:"), List: q.translated(more)})
 	}
 	if c.GetOlder() {
-		all = append(all, block{Text: []string{q.say("An older version runs until you decide.")}})
+		all = append(all, block{Text: []string{q.say("It runs with the permissions that it had until you decide.")}})
 	}
 	if c.GetTools() {
 		all = append(all, block{Text: []string{q.say("The default agent may use its tools.")}})

@@ -148,7 +148,7 @@ func (b *board) extensionChanges(mux *http.ServeMux) {
 			said, x := q.say("%s is allowed.", q.field("id")), done.GetExtension()
 			switch {
 			case !allow && x.GetConsent().GetOlder():
-				said = q.say("The new version of %s is refused. Its earlier one stays, with the permissions that it had.",
+				said = q.say("What %s asks for in addition is refused. It goes on with the permissions that it had.",
 					q.field("id"))
 			case !allow:
 				said = q.say("%s is refused, and doesn't run.", q.field("id"))

@@ -44,7 +44,7 @@ var pages = []struct {
 	}, nil},
 	{"/board/extensions/jotter", []string{
 		"read mail", "send mail", "keeps notes", "panic: boom", "exit status 1", "no landlock", "a problem", "warn  poll: slow",
-		"after=3s", "not json", "An older version runs until you decide.",
+		"after=3s", "not json", "It runs with the permissions that it had until you decide.",
 	}, nil},
 	{"/board/extensions/telegram_channel", []string{"failed", "no token", "Restart"}, nil},
 	{"/board/extensions/kernel", []string{"warn  poll: slow"}, nil},

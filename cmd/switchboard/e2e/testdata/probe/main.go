@@ -11,6 +11,8 @@
 //	         person the one in the file then; results are noted in the file results
 //	tools    two tools that note each run in the file calls: slow waits until
 //	         the file release exists, and must not run twice; look may
+//	teller   describes the tools in the file described, and again at each line from the
+//	         fifo in; each run is noted in the file calls
 //	command  a tool that is also the command /shout
 //	commands /shout, which answers at once, and the tools of the mode tools as
 //	         the commands /slow and /look; each run is noted in the file calls
@@ -83,6 +85,19 @@ func main() {
 		}
 	case "tools":
 		e.Tools = tools
+	case "teller":
+		e.Tools, e.Run = described(), func(_ context.Context, k *sdk.Kernel) error {
+			in, err := os.OpenFile("in", os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			for lines := bufio.NewScanner(in); lines.Scan(); {
+				if err := k.SetTools(described()); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
 	case "command":
 		e.Tools = []sdk.Tool{shout}
 	case "commands":
@@ -141,6 +156,34 @@ func main() {
 		})
 	}
 	sdk.Serve(e)
+}
+
+// described are the tools in the file described: JSON of sdk.Tool without its function.
+func described() []sdk.Tool {
+	text, err := os.ReadFile("described")
+	if err != nil {
+		return nil
+	}
+	var all []struct {
+		Name, Description string
+		Schema            json.RawMessage
+		Approve           bool
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	var tools []sdk.Tool
+	for _, t := range all {
+		tools = append(tools, sdk.Tool{
+			Name: t.Name, Description: t.Description, Schema: t.Schema, Approve: t.Approve,
+			Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
+				note("calls", c.Name)
+				return sdk.ToolResult{Content: "the result of " + c.Name}, nil
+			},
+		})
+	}
+	return tools
 }
 
 // owner asks the services of the owner's side.
