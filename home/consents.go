@@ -283,7 +283,8 @@ func (a *asked) question(id string, sandboxed bool) contract.UserNotify {
 	lines := []string{words.Sprintf("The extension %s (%s) was added. It asks for your permission to:", m.Name, id)}
 	switch {
 	case a.onlyTools():
-		lines[0] = words.Sprintf("The extension %s (%s) has new or changed tools. It asks for your permission to:", m.Name, id)
+		lines[0] = words.Sprintf("The extension %s (%s) has new or changed tools. It asks for your permission to:",
+			m.Name, id)
 	case a.older:
 		lines[0] = words.Sprintf("The new version of the extension %s (%s) asks for your permission to:", m.Name, id)
 	}
@@ -306,7 +307,8 @@ func (a *asked) question(id string, sandboxed bool) contract.UserNotify {
 		lines = append(lines, words.Sprintf("Nothing limits it on this machine: it could do everything that you can."))
 	}
 	if a.onlyTools() {
-		lines = append(lines, words.Sprintf("Agents don't get these tools until you allow them. Its other tools go on working."))
+		lines = append(lines,
+			words.Sprintf("Agents don't get these tools until you allow them. Its other tools go on working."))
 	} else if a.older {
 		lines = append(lines, words.Sprintf("Until you decide, it runs with the permissions that it had."))
 	} else {

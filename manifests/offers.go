@@ -28,7 +28,7 @@ type offer struct {
 // Offer returns what an extension asks for with a tool. The sum is a hash of the tool's
 // description and schema.
 func Offer(t *extensionv1.Tool, sum string) Ask {
-	reach := ""
+	var reach strings.Builder
 	for _, free := range []struct {
 		letter string
 		is     bool
@@ -37,14 +37,14 @@ func Offer(t *extensionv1.Tool, sum string) Ask {
 		{"f", t.GetFinal()}, {"w", t.GetWaits()},
 	} {
 		if free.is {
-			reach += free.letter
+			reach.WriteString(free.letter)
 		}
 	}
 	text := strings.Join(strings.Fields(strings.Map(words.Printable, t.GetDescription())), " ")
 	if all := []rune(text); len(all) > maxShown {
 		text = string(all[:maxShown]) + " ..."
 	}
-	return Ask{AskOffer, strings.Join([]string{t.GetName(), reach, sum, text}, " ")}
+	return Ask{AskOffer, strings.Join([]string{t.GetName(), reach.String(), sum, text}, " ")}
 }
 
 func (a Ask) offer() (o offer) {

@@ -147,7 +147,8 @@ func fieldsOf(schema any) (all []field, err error) {
 		if p.Type == "array" {
 			f.options, f.several = append(f.options, p.Items.Enum...), true
 		}
-		f.title = cut(strings.Map(words.Printable, strings.Trim(name+": "+strings.TrimSpace(p.Title+" "+p.Description), ": ")), 200)
+		title := strings.Trim(name+": "+strings.TrimSpace(p.Title+" "+p.Description), ": ")
+		f.title = cut(strings.Map(words.Printable, title), 200)
 		all = append(all, f)
 	}
 	slices.SortStableFunc(all, func(a, b field) int { // what is required comes first

@@ -260,8 +260,9 @@ func TestToolsThatNobodyWasAskedAbout(t *testing.T) {
 	for _, byConfig := range []bool{true, false} {
 		t.Run(fmt.Sprint("by the configuration: ", byConfig), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			config := "agents: {orchestrator: {tools: [+jotter/*]}}\n"
+			w := newWorld(t, withTelegram())
+			config := fmt.Sprintf("agents: {orchestrator: {tools: [+jotter/*]}}\n"+
+				"channels: {telegram_channel: {allow_from: [\"%d\"]}}\n", anna)
 			drop := w.dropIn // which allows it, as earlier versions did
 			if byConfig {
 				config += "extensions: {jotter: {allow: true}}\n"
@@ -279,10 +280,17 @@ func TestToolsThatNobodyWasAskedAbout(t *testing.T) {
 				w.gives("jotter", "erase", "look", "send")
 				return
 			}
-			w.eventually("the problem", func() bool {
-				return strings.Contains(w.extension(w.control(), "jotter").Problem, "send")
-			})
+			for n := range 7 {
+				w.describes(fmt.Sprintf(`[{"name":"look"},{"name":"erase"},{"name":"send%d"}]`, n))
+				w.eventually("the problem", func() bool {
+					return strings.Contains(w.extension(w.control(), "jotter").Problem, fmt.Sprintf("send%d", n))
+				})
+			}
 			w.gives("jotter", "erase", "look")
+			w.settled()
+			if got := w.questions(anna); len(got) != 5 {
+				t.Errorf("Anna was asked %q", got)
+			}
 		})
 	}
 }
