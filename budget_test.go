@@ -21,8 +21,8 @@ type budget struct{ most, aim int }
 // tests and generated code. A package that needs more takes it from another one, or
 // moves out of the kernel.
 var budgets = map[string]budget{
-	"kernel":            {852, 890},
-	"kernel/admin":      {599, 400},
+	"kernel":            {851, 890},
+	"kernel/admin":      {600, 400},
 	"kernel/blobs":      {182, 180},
 	"kernel/bus":        {3023, 2950},
 	"kernel/clock":      {81, 120},

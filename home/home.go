@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
+	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/home/install"
@@ -77,6 +77,7 @@ type Installation struct {
 	files    *files
 	keeper   *backup.Keeper
 	launcher *launch.Launcher
+	running  running
 
 	backupMu sync.Mutex // one backup at a time
 	planMu   sync.Mutex // one plan at a time
@@ -161,7 +162,7 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	i.Kernel, err = kernel.Open(ctx, kernel.Options{
 		Store: store, Files: cmp.Or(o.Files, blobs.Files(blobfiles.Dir(o.Home.Files()))), RunDir: o.Home.RuntimeDir(),
 		Extensions: specs, Settings: i.files.settings(first),
-		Log: i.log, Launcher: limits.Guarded(i.launcher.Launch, check(processes)),
+		Log: i.log, Launcher: limits.Guarded(i.running.noted(i.launcher.Launch), check(processes)),
 		Admin: kernel.AdminOptions{Token: token, Installation: described{i}},
 	})
 	return i, withBackups(o.Home, err)

@@ -16,8 +16,10 @@ type AdminOptions struct {
 	Installation admin.Installation // nil: the rows of adminv1 are the kernel's alone
 }
 
+type unchanging = adminv1.UnimplementedInstallationServer
+
 // alone is a kernel without an installation.
-type alone struct{}
+type alone struct{ unchanging }
 
 // Describe implements admin.Installation.
 func (alone) Describe(*adminv1.Status, error) {}
@@ -36,8 +38,7 @@ func (alone) Decide(context.Context, *adminv1.DecideRequest) (*adminv1.DecideRes
 }
 
 // Configuration implements admin.Installation.
-func (alone) Configuration(context.Context, *adminv1.ConfigurationRequest,
-) (*adminv1.ConfigurationResponse, error) {
+func (alone) Configuration(context.Context, *adminv1.ConfigurationRequest) (*adminv1.ConfigurationResponse, error) {
 	return nil, fmt.Errorf("%w: this kernel has no configuration", contract.ErrUnavailable)
 }
 

@@ -157,8 +157,7 @@ func Open(ctx context.Context, o Options) (_ *Kernel, err error) {
 		k.blobs = &blobs.Store{Bus: k.bus, Files: o.Files, Directory: k.directory, Log: k.log.Named("files")}
 	}
 	k.host.Options = host.Options{
-		Blobs: k.blobs,
-		Bus:   k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
+		Blobs: k.blobs, Bus: k.bus, Sessions: k.sessions, Directory: k.directory, Tools: k.tools,
 		Models: &models.Router{Directory: k.directory, Remote: k.host, Ledger: k.ledger}, Log: k.log.Named("host"),
 		OwnerToken: o.Admin.Token, Report: k.report, Stuck: k.stuck,
 	}

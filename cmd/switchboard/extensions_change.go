@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
-	"github.com/switchboard-run/switchboard/contract/near"
-	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/install"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
 func newExtensionsUpdate() *cobra.Command {
@@ -58,19 +57,14 @@ func newExtensionsUpdate() *cobra.Command {
 
 // installed returns the record of the extension that args name, or all.
 func (x *installation) installed(args []string) ([]install.Record, error) {
-	all, err := install.Records(x.home)
 	if len(args) == 0 {
-		return all, err
+		return install.Records(x.home)
 	}
-	for _, r := range all {
-		if r.ID == args[0] {
-			return []install.Record{r}, nil
-		}
-	}
-	if _, err := install.Read(x.c.Context(), x.home, args[0]); errors.Is(err, install.ErrNotInstalled) {
+	r, err := home.Installed(x.c.Context(), x.options, args[0])
+	if err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%s: %w, so its source isn't known", args[0], install.ErrForeign)
+	return []install.Record{*r}, nil
 }
 
 func newExtensionsRemove() *cobra.Command {
@@ -95,7 +89,7 @@ func newExtensionsRemove() *cobra.Command {
 }
 
 func (x *installation) remove(id string, data bool) error {
-	if e, err := x.find(id); err != nil {
+	if e, err := home.Find(x.options, id); err != nil {
 		return err
 	} else if e.Builtin {
 		return fmt.Errorf("%s is built in: `switchboard extensions disable %s` stops it", id, id)
@@ -109,56 +103,23 @@ func (x *installation) remove(id string, data bool) error {
 		return err
 	}
 	before := x.row(x.c.Context(), id)
-	discard, err := x.installer.Remove(x.c.Context(), id)
-	if err != nil {
-		return err
-	}
-	if before != nil {
-		x.wait(id, func(e *adminv1.Extension) bool { return e == nil && !alive(before) })
-	}
-	if err := errors.Join(discard(), x.installer.Forget(id)); err != nil {
+	if err := x.installer.Uninstall(x.c.Context(), id, data, func() {
+		if before != nil {
+			x.wait(id, func(e *adminv1.Extension) bool { return e == nil && !alive(before) })
+		}
+	}); err != nil {
 		return err
 	}
 	x.p.line("%s is removed.", id)
-	if data {
-		return x.installer.RemoveData(id)
+	if !data {
+		x.p.faint("Its data stays in " + x.installer.DataDir(id) + ".")
 	}
-	x.p.faint("Its data stays in " + x.installer.DataDir(id) + ".")
 	return nil
 }
 
 // alive reports whether the process of an extension, alone in it, still runs.
 func alive(e *adminv1.Extension) bool {
 	return e.Pid > 0 && !e.Builtin && !slices.Contains(e.Kinds, "agent") && syscall.Kill(int(e.Pid), 0) == nil
-}
-
-// known is an extension by the files of the home.
-type known struct{ Builtin, Optional, Enabled bool }
-
-// find returns an extension, or an error that suggests another name.
-func (x *installation) find(id string) (k known, err error) {
-	seen, err := inspect(x.home)
-	if err != nil {
-		return k, err
-	}
-	settings, err := config.Load(x.home.Config())
-	if err != nil {
-		return k, fmt.Errorf("config.yaml has errors; fix them first:\n%w", err)
-	}
-	var ids []string
-	for _, e := range seen.Entries {
-		ids = append(ids, e.ID)
-		if e.ID == id {
-			k.Builtin, k.Optional = e.Builtin, e.Manifest != nil && e.Manifest.Optional
-			k.Enabled = settings.EnabledExtension(id, k.Optional)
-			return k, nil
-		}
-	}
-	hint := "`switchboard extensions list` lists them"
-	if s := near.Best(id, ids); s != "" {
-		hint = fmt.Sprintf("did you mean %s?", s)
-	}
-	return k, fmt.Errorf("there is no extension %s (%s)", id, hint)
 }
 
 func newExtensionsEnable() *cobra.Command {
@@ -178,7 +139,7 @@ func switchCommand(use, short, long string, on bool) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		x := &installation{c: c, p: printerOf(c)}
 		var err error
-		if x.home, err = openHome(); err == nil {
+		if err = x.open(); err == nil {
 			x.kernel, _ = dial(c.Context(), x.home)
 			err = x.enable(args[0], on)
 		}
@@ -193,33 +154,21 @@ func switchCommand(use, short, long string, on bool) *cobra.Command {
 
 // enable writes into config.yaml whether an extension is enabled.
 func (x *installation) enable(id string, on bool) error {
-	k, err := x.find(id)
+	changed, err := home.Enable(x.options, id, on)
 	if err != nil {
 		return err
 	}
 	is := map[bool]string{true: "enabled", false: "disabled"}[on]
-	if k.Enabled == on {
+	if !changed {
 		x.p.line("%s is %s already.", id, is)
 		return nil
-	}
-	text, err := existing(x.home.Config())
-	if err != nil {
-		return err
-	}
-	changed, err := config.Edit(x.home.Config(), text,
-		config.Setting{Path: []string{"extensions", id, "enabled"}, Value: on})
-	if err != nil {
-		return err
-	}
-	if err := config.Replace(x.home.Config(), changed); err != nil {
-		return err
 	}
 	if x.kernel == nil {
 		x.p.line("%s is %s.", id, is)
 		return nil
 	}
 	now, ok := x.wait(id, func(e *adminv1.Extension) bool {
-		return e != nil && (e.State == stateDisabled) != on && settledState(e.State)
+		return e != nil && (e.State == stateDisabled) != on && admin.Settled(e)
 	})
 	switch {
 	case !ok || now == nil:

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -78,21 +77,18 @@ type installation struct {
 	c         *cobra.Command
 	p         *printer
 	home      *config.Home
+	options   home.Options
 	installer *home.Installer
 	kernel    *admin.Client // nil: none is running
 }
 
 func openInstallation(c *cobra.Command, f fetchFlags) (*installation, error) {
 	x := &installation{fetchFlags: f, c: c, p: printerOf(c)}
-	var err error
-	if x.home, err = openHome(); err != nil {
-		return x, err
-	}
-	o, err := kernelOptions(x.home)
+	err := x.open()
 	if err != nil {
 		return x, err
 	}
-	if x.installer, err = home.OpenInstaller(o, install.Options{Insecure: f.insecure, Timeout: f.timeout}); err != nil {
+	if x.installer, err = home.OpenInstaller(x.options, install.Options{Insecure: f.insecure, Timeout: f.timeout}); err != nil {
 		return x, err
 	}
 	if x.kernel, err = dial(c.Context(), x.home); err != nil && !errors.Is(err, admin.ErrNotRunning) {
@@ -100,6 +96,14 @@ func openInstallation(c *cobra.Command, f fetchFlags) (*installation, error) {
 		return x, err
 	}
 	return x, nil
+}
+
+// open finds the home and creates what is missing in it.
+func (x *installation) open() (err error) {
+	if x.home, err = openHome(); err == nil {
+		x.options, err = kernelOptions(x.home)
+	}
+	return err
 }
 
 func (x *installation) close() {
@@ -119,6 +123,8 @@ func (x *installation) said(err error, action string) error {
 		return errReported
 	case errors.Is(err, install.ErrForeign), errors.Is(err, install.ErrChanged):
 		err = fmt.Errorf("%w; to replace it, add --replace", err)
+	case errors.Is(err, home.ErrAsksMore):
+		err = fmt.Errorf("%w; add --allow to allow it", err)
 	}
 	between := " "
 	if strings.Contains(err.Error(), "\n") {
@@ -132,119 +138,84 @@ func (x *installation) said(err error, action string) error {
 func (x *installation) install(from install.Source, known *install.Record) error {
 	ctx := x.c.Context()
 	x.p.faint("Fetching " + from.String())
-	s, err := x.installer.Fetch(ctx, from)
+	o, err := x.installer.Offer(ctx, from, known)
 	if err != nil {
 		return err
 	}
-	defer s.Discard() //nolint:errcheck // the next installation removes it
-	if known != nil && s.Manifest.ID != known.ID {
-		return fmt.Errorf("the source has the extension %s now: install that, and remove %s", s.Manifest.ID, known.ID)
-	}
-	old, err := s.Replaces(ctx)
-	if err != nil {
-		return err
-	}
-	if known != nil && old != nil && !old.Changed && old.Record != nil && old.Record.Hash == s.Record.Hash {
-		x.p.line("%s %s is up to date.", s.Manifest.ID, s.Manifest.Version)
+	defer o.Discard() //nolint:errcheck // the next installation removes it
+	if known != nil && o.Current() {
+		x.p.line("%s %s is up to date.", o.Manifest.ID, o.Manifest.Version)
 		return nil
 	}
-	if err := old.Replaceable(s.Manifest.ID, x.replace); err != nil {
+	if err := o.Foreign(); err != nil && !x.replace {
 		return err
 	}
-	asked, err := x.installer.Consent(s.Manifest)
+	if o.Old == nil || o.Old.Manifest == nil {
+		x.describe(o)
+	} else if err := x.compare(o); err != nil {
+		return err
+	}
+	answer, err := x.decide(o)
 	if err != nil {
 		return err
 	}
-	runs := false // the old one does, with permission
-	if old == nil || old.Manifest == nil {
-		x.describe(s, asked)
-	} else {
-		had, err := x.installer.Consent(old.Manifest)
-		if err != nil {
-			return err
-		}
-		runs = had.Allowed()
-		if err := x.compare(s, old, had, asked); err != nil {
-			return err
-		}
-	}
-	if asked, err = x.decide(s.Manifest, asked, runs); err != nil {
+	before := x.row(ctx, o.Manifest.ID)
+	asked, err := o.Install(ctx, answer)
+	if err != nil {
 		return err
 	}
-	before := x.row(ctx, s.Manifest.ID)
-	if err := s.Commit(ctx, x.replace); err != nil {
-		return err
-	}
-	return x.report(s.Manifest, asked, before)
+	return x.report(o.Manifest, asked, before)
 }
 
-// decide asks the person on the terminal, or takes the answer of flags, and stores it. What
-// is not allowed is installed only if it replaces nothing that runs.
-func (x *installation) decide(m *manifests.Manifest, asked home.Consent, runs bool) (home.Consent, error) {
-	allow, tools := x.allow || x.allowTools, x.allowTools
-	offers := m.Provides.Tools && !asked.Tools
-	if !allow && !asked.Allowed() && !x.yes && onTerminal() {
-		question, keys := "Allow it? [y]es, [N]o ", "y"
-		if offers {
-			question, keys = "Allow it? [y]es, yes and give its [t]ools to the default agent, [N]o ", "yt"
-		}
-		answer, err := (&questions{in: os.Stdin, p: x.p}).line(x.c.Context(), question, false)
-		if err != nil {
-			return asked, err
-		}
-		if answer = strings.ToLower(answer); answer != "" {
-			allow, tools = strings.ContainsAny(answer[:1], keys), answer[:1] == "t" && offers
-		}
+// decide asks the person on the terminal, or takes the answer of flags.
+func (x *installation) decide(o *home.Offer) (home.Answer, error) {
+	a := home.Answer{Allow: x.allow || x.allowTools, Tools: x.allowTools, Replace: x.replace, By: decider()}
+	if a.Allow || o.Asked.Allowed() || x.yes || !onTerminal() {
+		return a, nil
 	}
-	switch {
-	case allow && (!asked.Allowed() || tools && offers):
-		if err := x.installer.Allow(m, tools, decider()); err != nil {
-			return asked, err
-		}
-	case !allow && !asked.Allowed() && runs:
-		return asked, fmt.Errorf("%s %s asks for more than is allowed, so the installed version stays; "+
-			"add --allow to allow it", m.ID, m.Version)
+	question, keys := "Allow it? [y]es, [N]o ", "y"
+	offers := o.Manifest.Provides.Tools && !o.Asked.Tools
+	if offers {
+		question, keys = "Allow it? [y]es, yes and give its [t]ools to the default agent, [N]o ", "yt"
 	}
-	return x.installer.Consent(m)
+	answer, err := (&questions{in: os.Stdin, p: x.p}).line(x.c.Context(), question, false)
+	if answer = strings.ToLower(answer); answer != "" {
+		a.Allow, a.Tools = strings.ContainsAny(answer[:1], keys), answer[:1] == "t" && offers
+	}
+	return a, err
 }
 
 func onTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) } //nolint:gosec // a descriptor is an int
 
 // describe shows a new extension.
-func (x *installation) describe(s *install.Staged, asked home.Consent) {
-	m := s.Manifest
+func (x *installation) describe(o *home.Offer) {
+	m := o.Manifest
 	x.p.line("%s %s (%s)%s", m.ID, m.Version, m.Name, ifSet(": %s", oneLine(m.Description)))
-	x.p.line("Source: %s%s", s.Record.Source, ifSet(", publisher: %s", s.Record.Publisher))
-	x.lines("It asks for your permission to:", asked.Asks.Lines(""))
-	x.lines("Without asking, it:", asked.Uses)
+	x.p.line("Source: %s%s", o.Record.Source, ifSet(", publisher: %s", o.Record.Publisher))
+	x.lines("It asks for your permission to:", o.Asked.Asks.Lines(""))
+	x.lines("Without asking, it:", o.Asked.Uses)
 }
 
 // compare shows how a version differs from the installed one.
-func (x *installation) compare(s *install.Staged, old *install.Installed, had, asked home.Consent) error {
-	m := s.Manifest
+func (x *installation) compare(o *home.Offer) error {
+	m, old, had, asked := o.Manifest, o.Old, o.Had, o.Asked
 	change := fmt.Sprintf("%s: version %s → %s", m.ID, old.Manifest.Version, m.Version)
 	if m.Version == old.Manifest.Version {
 		change = fmt.Sprintf("%s: version %s, with other files", m.ID, m.Version)
 	}
 	x.p.line("%s", change)
-	if r := old.Record; r != nil && r.Publisher != s.Record.Publisher {
-		x.p.line("Publisher: %s → %s", dash(r.Publisher), dash(s.Record.Publisher))
+	if r := old.Record; r != nil && r.Publisher != o.Record.Publisher {
+		x.p.line("Publisher: %s → %s", dash(r.Publisher), dash(o.Record.Publisher))
 	}
 	x.lines("It asks for more, your permission to:", had.Asks.Beyond(asked.Asks).Lines(""))
 	x.lines("It no longer asks to:", asked.Asks.Beyond(had.Asks).Lines(""))
 	x.lines("New without asking, it:",
 		slices.DeleteFunc(slices.Clone(asked.Uses), func(l string) bool { return slices.Contains(had.Uses, l) }))
-	if older(m.Version, old.Manifest.Version) && !x.yes {
+	if o.Older() && !x.yes {
 		return x.confirm(fmt.Sprintf("%s is older than %s. Install it?", m.Version, old.Manifest.Version),
 			fmt.Sprintf("%s is older than %s, the installed version; add --yes to install it", m.Version, old.Manifest.Version))
 	}
 	return nil
-}
-
-func older(a, b string) bool {
-	x, err := semver.NewVersion(a)
-	y, err2 := semver.NewVersion(b)
-	return err == nil && err2 == nil && x.LessThan(y)
 }
 
 func (x *installation) lines(title string, all []string) {
@@ -296,17 +267,7 @@ func (x *installation) row(ctx context.Context, id string) *adminv1.Extension {
 func (x *installation) wait(id string, wanted func(*adminv1.Extension) bool) (last *adminv1.Extension, ok bool) {
 	ctx, cancel := context.WithTimeout(x.c.Context(), takeOver)
 	defer cancel()
-	for {
-		last = x.row(ctx, id)
-		if wanted(last) {
-			return last, true
-		}
-		select {
-		case <-ctx.Done():
-			return last, false
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	return admin.Await(ctx, x.kernel, id, wanted)
 }
 
 // report tells what a running kernel makes of a version that is in the home now.
@@ -325,7 +286,7 @@ func (x *installation) report(m *manifests.Manifest, asked home.Consent, before 
 	}
 	now, ok := x.wait(m.ID, func(e *adminv1.Extension) bool {
 		switch {
-		case e == nil || e.Version != m.Version || !settledState(e.State):
+		case e == nil || e.Version != m.Version || !admin.Settled(e):
 			return false
 		case e.State == stateNotAllowed && asked.Allowed():
 			return false // the kernel has not read the decision yet
@@ -372,9 +333,6 @@ func (x *installation) notAllowed(m *manifests.Manifest, asked home.Consent) {
 		x.p.faint("With --tools, the default agent may use its tools.")
 	}
 }
-
-// settledState reports whether an extension is not on its way to another state.
-func settledState(s string) bool { return s != "inactive" && s != "starting" && s != "stopping" }
 
 // ifSet formats a text that is not empty.
 func ifSet(format, s string) string {

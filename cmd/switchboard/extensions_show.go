@@ -68,10 +68,14 @@ func newExtensionsShow() *cobra.Command {
 
 // look collects what is known of an extension.
 func (x *installation) look(id string) (*shownExtension, error) {
-	if _, err := x.find(id); err != nil {
+	o, err := kernelOptions(x.home)
+	if err != nil {
 		return nil, err
 	}
-	seen, err := inspect(x.home)
+	if _, err := home.Find(o, id); err != nil {
+		return nil, err
+	}
+	seen, err := home.Inspect(o)
 	if err != nil {
 		return nil, err
 	}

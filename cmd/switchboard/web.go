@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
@@ -47,14 +48,13 @@ func withWeb(
 	action string, f func(c *cobra.Command, k *admin.Client, args []string) error,
 ) func(*cobra.Command, []string) error {
 	return withKernel(action, func(c *cobra.Command, k *admin.Client, args []string) error {
-		home, err := openHome()
-		if err != nil {
-			return err
-		}
 		p := printerOf(c)
 		p.w = safeText{c.ErrOrStderr(), false} // standard output is the command's, perhaps JSON
-		x := &installation{c: c, p: p, home: home, kernel: k}
-		known, err := x.find(webChannel)
+		x := &installation{c: c, p: p, kernel: k}
+		if err := x.open(); err != nil {
+			return err
+		}
+		known, err := home.Find(x.options, webChannel)
 		if err == nil && !known.Enabled {
 			err = x.enable(webChannel, true)
 		}

@@ -6,8 +6,10 @@
 // (sdk/admin). Manage changes something; each change is durable when the answer
 // comes. Data of extensions is read and changed by calling their tools.
 //
-// The two services are two grants of a manifest, "permissions: {admin: read}" and
-// "admin: manage".
+// Installation changes extensions: what takes part, and what is there.
+//
+// Two grants of a manifest, "permissions: {admin: read}" and "admin: manage": the
+// first is for Read, the second for all.
 //
 // Times are Unix microseconds in fields that end in _us; 0: not known. Ids of
 // events, sessions and calls are those that events and commands show. A request
@@ -38,6 +40,457 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type EnableRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Enabled       bool                   `protobuf:"varint,2,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnableRequest) Reset() {
+	*x = EnableRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnableRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnableRequest) ProtoMessage() {}
+
+func (x *EnableRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnableRequest.ProtoReflect.Descriptor instead.
+func (*EnableRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *EnableRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *EnableRequest) GetEnabled() bool {
+	if x != nil {
+		return x.Enabled
+	}
+	return false
+}
+
+type EnableResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changed       bool                   `protobuf:"varint,1,opt,name=changed,proto3" json:"changed,omitempty"` // false: it was like this before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnableResponse) Reset() {
+	*x = EnableResponse{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnableResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnableResponse) ProtoMessage() {}
+
+func (x *EnableResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnableResponse.ProtoReflect.Descriptor instead.
+func (*EnableResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *EnableResponse) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+type InstallRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A directory or an archive on the kernel's machine by its absolute path, the https
+	// address of an archive, the address of a git repository, or a name in an index.
+	Source        string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Index         string `protobuf:"bytes,2,opt,name=index,proto3" json:"index,omitempty"`      // has the source as a name: an absolute path or an https address
+	Id            string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`            // in place of a source: this extension again, from where it was installed
+	Hash          string `protobuf:"bytes,4,opt,name=hash,proto3" json:"hash,omitempty"`        // installs what an earlier answer showed under this hash; empty: nothing
+	Allow         bool   `protobuf:"varint,5,opt,name=allow,proto3" json:"allow,omitempty"`     // also allow what it asks for
+	Tools         bool   `protobuf:"varint,6,opt,name=tools,proto3" json:"tools,omitempty"`     // also give its tools to the default agent
+	Replace       bool   `protobuf:"varint,7,opt,name=replace,proto3" json:"replace,omitempty"` // also files that were put or changed there by other means
+	By            string `protobuf:"bytes,8,opt,name=by,proto3" json:"by,omitempty"`            // who decides, as shown to people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InstallRequest) Reset() {
+	*x = InstallRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InstallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InstallRequest) ProtoMessage() {}
+
+func (x *InstallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InstallRequest.ProtoReflect.Descriptor instead.
+func (*InstallRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *InstallRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *InstallRequest) GetIndex() string {
+	if x != nil {
+		return x.Index
+	}
+	return ""
+}
+
+func (x *InstallRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *InstallRequest) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *InstallRequest) GetAllow() bool {
+	if x != nil {
+		return x.Allow
+	}
+	return false
+}
+
+func (x *InstallRequest) GetTools() bool {
+	if x != nil {
+		return x.Tools
+	}
+	return false
+}
+
+func (x *InstallRequest) GetReplace() bool {
+	if x != nil {
+		return x.Replace
+	}
+	return false
+}
+
+func (x *InstallRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// InstallResponse is an extension that was fetched, beside the one with its id.
+type InstallResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	Description   string                 `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
+	Source        string                 `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
+	Publisher     string                 `protobuf:"bytes,6,opt,name=publisher,proto3" json:"publisher,omitempty"`
+	Hash          string                 `protobuf:"bytes,7,opt,name=hash,proto3" json:"hash,omitempty"`                          // of its manifest and files
+	Consent       *Consent               `protobuf:"bytes,8,opt,name=consent,proto3" json:"consent,omitempty"`                    // unset: it asks for nothing beyond itself
+	Uses          []string               `protobuf:"bytes,9,rep,name=uses,proto3" json:"uses,omitempty"`                          // what it uses without asking, in plain words
+	Installed     string                 `protobuf:"bytes,10,opt,name=installed,proto3" json:"installed,omitempty"`               // the version that is there; empty: none, or not known
+	NoLonger      []string               `protobuf:"bytes,11,rep,name=no_longer,json=noLonger,proto3" json:"no_longer,omitempty"` // what only the installed version asks for
+	Current       bool                   `protobuf:"varint,12,opt,name=current,proto3" json:"current,omitempty"`                  // exactly this is installed already
+	Older         bool                   `protobuf:"varint,13,opt,name=older,proto3" json:"older,omitempty"`                      // than the installed version
+	Foreign       string                 `protobuf:"bytes,14,opt,name=foreign,proto3" json:"foreign,omitempty"`                   // why only replace installs it; empty: it needs none
+	Done          bool                   `protobuf:"varint,15,opt,name=done,proto3" json:"done,omitempty"`                        // it was installed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InstallResponse) Reset() {
+	*x = InstallResponse{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InstallResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InstallResponse) ProtoMessage() {}
+
+func (x *InstallResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InstallResponse.ProtoReflect.Descriptor instead.
+func (*InstallResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *InstallResponse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *InstallResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *InstallResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *InstallResponse) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *InstallResponse) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *InstallResponse) GetPublisher() string {
+	if x != nil {
+		return x.Publisher
+	}
+	return ""
+}
+
+func (x *InstallResponse) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *InstallResponse) GetConsent() *Consent {
+	if x != nil {
+		return x.Consent
+	}
+	return nil
+}
+
+func (x *InstallResponse) GetUses() []string {
+	if x != nil {
+		return x.Uses
+	}
+	return nil
+}
+
+func (x *InstallResponse) GetInstalled() string {
+	if x != nil {
+		return x.Installed
+	}
+	return ""
+}
+
+func (x *InstallResponse) GetNoLonger() []string {
+	if x != nil {
+		return x.NoLonger
+	}
+	return nil
+}
+
+func (x *InstallResponse) GetCurrent() bool {
+	if x != nil {
+		return x.Current
+	}
+	return false
+}
+
+func (x *InstallResponse) GetOlder() bool {
+	if x != nil {
+		return x.Older
+	}
+	return false
+}
+
+func (x *InstallResponse) GetForeign() string {
+	if x != nil {
+		return x.Foreign
+	}
+	return ""
+}
+
+func (x *InstallResponse) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+type RemoveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Data          bool                   `protobuf:"varint,2,opt,name=data,proto3" json:"data,omitempty"` // also what it has stored
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveRequest) Reset() {
+	*x = RemoveRequest{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveRequest) ProtoMessage() {}
+
+func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
+func (*RemoveRequest) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RemoveRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RemoveRequest) GetData() bool {
+	if x != nil {
+		return x.Data
+	}
+	return false
+}
+
+type RemoveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          string                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"` // the directory in which its data stays; empty: it has none any more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveResponse) Reset() {
+	*x = RemoveResponse{}
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveResponse) ProtoMessage() {}
+
+func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
+func (*RemoveResponse) Descriptor() ([]byte, []int) {
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *RemoveResponse) GetData() string {
+	if x != nil {
+		return x.Data
+	}
+	return ""
+}
+
 type ApprovalsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -46,7 +499,7 @@ type ApprovalsRequest struct {
 
 func (x *ApprovalsRequest) Reset() {
 	*x = ApprovalsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[0]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -58,7 +511,7 @@ func (x *ApprovalsRequest) String() string {
 func (*ApprovalsRequest) ProtoMessage() {}
 
 func (x *ApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[0]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -71,7 +524,7 @@ func (x *ApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{0}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 type ApprovalsResponse struct {
@@ -83,7 +536,7 @@ type ApprovalsResponse struct {
 
 func (x *ApprovalsResponse) Reset() {
 	*x = ApprovalsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[1]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -95,7 +548,7 @@ func (x *ApprovalsResponse) String() string {
 func (*ApprovalsResponse) ProtoMessage() {}
 
 func (x *ApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[1]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -108,7 +561,7 @@ func (x *ApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{1}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ApprovalsResponse) GetApprovals() []*Approval {
@@ -133,7 +586,7 @@ type Approval struct {
 
 func (x *Approval) Reset() {
 	*x = Approval{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[2]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -145,7 +598,7 @@ func (x *Approval) String() string {
 func (*Approval) ProtoMessage() {}
 
 func (x *Approval) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[2]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -158,7 +611,7 @@ func (x *Approval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Approval.ProtoReflect.Descriptor instead.
 func (*Approval) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Approval) GetAgent() string {
@@ -214,7 +667,7 @@ type RevokeApprovalsRequest struct {
 
 func (x *RevokeApprovalsRequest) Reset() {
 	*x = RevokeApprovalsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[3]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -226,7 +679,7 @@ func (x *RevokeApprovalsRequest) String() string {
 func (*RevokeApprovalsRequest) ProtoMessage() {}
 
 func (x *RevokeApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[3]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -239,7 +692,7 @@ func (x *RevokeApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*RevokeApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RevokeApprovalsRequest) GetAgent() string {
@@ -265,7 +718,7 @@ type RevokeApprovalsResponse struct {
 
 func (x *RevokeApprovalsResponse) Reset() {
 	*x = RevokeApprovalsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[4]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -277,7 +730,7 @@ func (x *RevokeApprovalsResponse) String() string {
 func (*RevokeApprovalsResponse) ProtoMessage() {}
 
 func (x *RevokeApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[4]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -290,7 +743,7 @@ func (x *RevokeApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*RevokeApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RevokeApprovalsResponse) GetRevoked() int32 {
@@ -308,7 +761,7 @@ type QuestionsRequest struct {
 
 func (x *QuestionsRequest) Reset() {
 	*x = QuestionsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -320,7 +773,7 @@ func (x *QuestionsRequest) String() string {
 func (*QuestionsRequest) ProtoMessage() {}
 
 func (x *QuestionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[5]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -333,7 +786,7 @@ func (x *QuestionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuestionsRequest.ProtoReflect.Descriptor instead.
 func (*QuestionsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 type QuestionsResponse struct {
@@ -345,7 +798,7 @@ type QuestionsResponse struct {
 
 func (x *QuestionsResponse) Reset() {
 	*x = QuestionsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -357,7 +810,7 @@ func (x *QuestionsResponse) String() string {
 func (*QuestionsResponse) ProtoMessage() {}
 
 func (x *QuestionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[6]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -370,7 +823,7 @@ func (x *QuestionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuestionsResponse.ProtoReflect.Descriptor instead.
 func (*QuestionsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *QuestionsResponse) GetQuestions() []*Question {
@@ -399,7 +852,7 @@ type Question struct {
 
 func (x *Question) Reset() {
 	*x = Question{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +864,7 @@ func (x *Question) String() string {
 func (*Question) ProtoMessage() {}
 
 func (x *Question) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[7]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +877,7 @@ func (x *Question) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Question.ProtoReflect.Descriptor instead.
 func (*Question) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Question) GetId() string {
@@ -505,7 +958,7 @@ type ConfigurationRequest struct {
 
 func (x *ConfigurationRequest) Reset() {
 	*x = ConfigurationRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +970,7 @@ func (x *ConfigurationRequest) String() string {
 func (*ConfigurationRequest) ProtoMessage() {}
 
 func (x *ConfigurationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[8]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +983,7 @@ func (x *ConfigurationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigurationRequest.ProtoReflect.Descriptor instead.
 func (*ConfigurationRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 type ConfigurationResponse struct {
@@ -544,7 +997,7 @@ type ConfigurationResponse struct {
 
 func (x *ConfigurationResponse) Reset() {
 	*x = ConfigurationResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +1009,7 @@ func (x *ConfigurationResponse) String() string {
 func (*ConfigurationResponse) ProtoMessage() {}
 
 func (x *ConfigurationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[9]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +1022,7 @@ func (x *ConfigurationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigurationResponse.ProtoReflect.Descriptor instead.
 func (*ConfigurationResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ConfigurationResponse) GetFile() string {
@@ -603,7 +1056,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +1068,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[10]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +1081,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LogsRequest) GetName() string {
@@ -654,7 +1107,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +1119,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[11]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +1132,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LogsResponse) GetLines() []string {
@@ -697,7 +1150,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -709,7 +1162,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[12]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -722,7 +1175,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 type Status struct {
@@ -748,7 +1201,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +1213,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[13]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +1226,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Status) GetVersion() string {
@@ -889,7 +1342,7 @@ type Subscription struct {
 
 func (x *Subscription) Reset() {
 	*x = Subscription{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -901,7 +1354,7 @@ func (x *Subscription) String() string {
 func (*Subscription) ProtoMessage() {}
 
 func (x *Subscription) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[14]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -914,7 +1367,7 @@ func (x *Subscription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscription.ProtoReflect.Descriptor instead.
 func (*Subscription) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Subscription) GetExtension() string {
@@ -967,7 +1420,7 @@ type ExtensionsRequest struct {
 
 func (x *ExtensionsRequest) Reset() {
 	*x = ExtensionsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1432,7 @@ func (x *ExtensionsRequest) String() string {
 func (*ExtensionsRequest) ProtoMessage() {}
 
 func (x *ExtensionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[15]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1445,7 @@ func (x *ExtensionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtensionsRequest.ProtoReflect.Descriptor instead.
 func (*ExtensionsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 type ExtensionsResponse struct {
@@ -1004,7 +1457,7 @@ type ExtensionsResponse struct {
 
 func (x *ExtensionsResponse) Reset() {
 	*x = ExtensionsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1016,7 +1469,7 @@ func (x *ExtensionsResponse) String() string {
 func (*ExtensionsResponse) ProtoMessage() {}
 
 func (x *ExtensionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[16]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1029,7 +1482,7 @@ func (x *ExtensionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtensionsResponse.ProtoReflect.Descriptor instead.
 func (*ExtensionsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExtensionsResponse) GetExtensions() []*Extension {
@@ -1067,7 +1520,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1079,7 +1532,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[17]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1092,7 +1545,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Extension) GetId() string {
@@ -1239,7 +1692,7 @@ type Consent struct {
 
 func (x *Consent) Reset() {
 	*x = Consent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1704,7 @@ func (x *Consent) String() string {
 func (*Consent) ProtoMessage() {}
 
 func (x *Consent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[18]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1717,7 @@ func (x *Consent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consent.ProtoReflect.Descriptor instead.
 func (*Consent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Consent) GetState() string {
@@ -1338,7 +1791,7 @@ type DecideRequest struct {
 
 func (x *DecideRequest) Reset() {
 	*x = DecideRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1350,7 +1803,7 @@ func (x *DecideRequest) String() string {
 func (*DecideRequest) ProtoMessage() {}
 
 func (x *DecideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[19]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1363,7 +1816,7 @@ func (x *DecideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideRequest.ProtoReflect.Descriptor instead.
 func (*DecideRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DecideRequest) GetId() string {
@@ -1411,7 +1864,7 @@ type DecideResponse struct {
 
 func (x *DecideResponse) Reset() {
 	*x = DecideResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +1876,7 @@ func (x *DecideResponse) String() string {
 func (*DecideResponse) ProtoMessage() {}
 
 func (x *DecideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[20]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +1889,7 @@ func (x *DecideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideResponse.ProtoReflect.Descriptor instead.
 func (*DecideResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DecideResponse) GetExtension() *Extension {
@@ -1466,7 +1919,7 @@ type Sandbox struct {
 
 func (x *Sandbox) Reset() {
 	*x = Sandbox{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1931,7 @@ func (x *Sandbox) String() string {
 func (*Sandbox) ProtoMessage() {}
 
 func (x *Sandbox) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[21]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1944,7 @@ func (x *Sandbox) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sandbox.ProtoReflect.Descriptor instead.
 func (*Sandbox) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Sandbox) GetLevel() string {
@@ -1531,7 +1984,7 @@ type DirectoryRequest struct {
 
 func (x *DirectoryRequest) Reset() {
 	*x = DirectoryRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1543,7 +1996,7 @@ func (x *DirectoryRequest) String() string {
 func (*DirectoryRequest) ProtoMessage() {}
 
 func (x *DirectoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[22]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1556,7 +2009,7 @@ func (x *DirectoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectoryRequest.ProtoReflect.Descriptor instead.
 func (*DirectoryRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DirectoryRequest) GetTools() bool {
@@ -1580,7 +2033,7 @@ type DirectoryResponse struct {
 
 func (x *DirectoryResponse) Reset() {
 	*x = DirectoryResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1592,7 +2045,7 @@ func (x *DirectoryResponse) String() string {
 func (*DirectoryResponse) ProtoMessage() {}
 
 func (x *DirectoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[23]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1605,7 +2058,7 @@ func (x *DirectoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectoryResponse.ProtoReflect.Descriptor instead.
 func (*DirectoryResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DirectoryResponse) GetChannels() []*Channel {
@@ -1664,7 +2117,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1676,7 +2129,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[24]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1689,7 +2142,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Channel) GetId() string {
@@ -1749,7 +2202,7 @@ type Agent struct {
 
 func (x *Agent) Reset() {
 	*x = Agent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1761,7 +2214,7 @@ func (x *Agent) String() string {
 func (*Agent) ProtoMessage() {}
 
 func (x *Agent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[25]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1774,7 +2227,7 @@ func (x *Agent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agent.ProtoReflect.Descriptor instead.
 func (*Agent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Agent) GetId() string {
@@ -1834,7 +2287,7 @@ type PeopleRequest struct {
 
 func (x *PeopleRequest) Reset() {
 	*x = PeopleRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +2299,7 @@ func (x *PeopleRequest) String() string {
 func (*PeopleRequest) ProtoMessage() {}
 
 func (x *PeopleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[26]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +2312,7 @@ func (x *PeopleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeopleRequest.ProtoReflect.Descriptor instead.
 func (*PeopleRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 type PeopleResponse struct {
@@ -1874,7 +2327,7 @@ type PeopleResponse struct {
 
 func (x *PeopleResponse) Reset() {
 	*x = PeopleResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +2339,7 @@ func (x *PeopleResponse) String() string {
 func (*PeopleResponse) ProtoMessage() {}
 
 func (x *PeopleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[27]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +2352,7 @@ func (x *PeopleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeopleResponse.ProtoReflect.Descriptor instead.
 func (*PeopleResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PeopleResponse) GetApproved() []*Account {
@@ -1946,7 +2399,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2411,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[28]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2424,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Account) GetChannel() string {
@@ -2039,7 +2492,7 @@ type Person struct {
 
 func (x *Person) Reset() {
 	*x = Person{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2504,7 @@ func (x *Person) String() string {
 func (*Person) ProtoMessage() {}
 
 func (x *Person) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[29]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2517,7 @@ func (x *Person) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Person.ProtoReflect.Descriptor instead.
 func (*Person) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Person) GetId() string {
@@ -2126,7 +2579,7 @@ type SetRoleRequest struct {
 
 func (x *SetRoleRequest) Reset() {
 	*x = SetRoleRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2591,7 @@ func (x *SetRoleRequest) String() string {
 func (*SetRoleRequest) ProtoMessage() {}
 
 func (x *SetRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[30]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2604,7 @@ func (x *SetRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRoleRequest.ProtoReflect.Descriptor instead.
 func (*SetRoleRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SetRoleRequest) GetPerson() string {
@@ -2177,7 +2630,7 @@ type UnlinkRequest struct {
 
 func (x *UnlinkRequest) Reset() {
 	*x = UnlinkRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2642,7 @@ func (x *UnlinkRequest) String() string {
 func (*UnlinkRequest) ProtoMessage() {}
 
 func (x *UnlinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[31]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2655,7 @@ func (x *UnlinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlinkRequest.ProtoReflect.Descriptor instead.
 func (*UnlinkRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *UnlinkRequest) GetAccount() string {
@@ -2221,7 +2674,7 @@ type RemovePersonRequest struct {
 
 func (x *RemovePersonRequest) Reset() {
 	*x = RemovePersonRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2233,7 +2686,7 @@ func (x *RemovePersonRequest) String() string {
 func (*RemovePersonRequest) ProtoMessage() {}
 
 func (x *RemovePersonRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[32]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2246,7 +2699,7 @@ func (x *RemovePersonRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePersonRequest.ProtoReflect.Descriptor instead.
 func (*RemovePersonRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RemovePersonRequest) GetPerson() string {
@@ -2270,7 +2723,7 @@ type Pairing struct {
 
 func (x *Pairing) Reset() {
 	*x = Pairing{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +2735,7 @@ func (x *Pairing) String() string {
 func (*Pairing) ProtoMessage() {}
 
 func (x *Pairing) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[33]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +2748,7 @@ func (x *Pairing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pairing.ProtoReflect.Descriptor instead.
 func (*Pairing) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Pairing) GetCode() string {
@@ -2348,7 +2801,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2360,7 +2813,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[34]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2373,7 +2826,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Group) GetId() string {
@@ -2433,7 +2886,7 @@ type EventsRequest struct {
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2445,7 +2898,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[35]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2458,7 +2911,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *EventsRequest) GetIds() []string {
@@ -2545,7 +2998,7 @@ type DeliveriesRequest struct {
 
 func (x *DeliveriesRequest) Reset() {
 	*x = DeliveriesRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +3010,7 @@ func (x *DeliveriesRequest) String() string {
 func (*DeliveriesRequest) ProtoMessage() {}
 
 func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[36]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +3023,7 @@ func (x *DeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*DeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DeliveriesRequest) GetEvents() []string {
@@ -2627,7 +3080,7 @@ type Delivery struct {
 
 func (x *Delivery) Reset() {
 	*x = Delivery{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2639,7 +3092,7 @@ func (x *Delivery) String() string {
 func (*Delivery) ProtoMessage() {}
 
 func (x *Delivery) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[37]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2652,7 +3105,7 @@ func (x *Delivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
 func (*Delivery) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Delivery) GetEvent() string {
@@ -2739,7 +3192,7 @@ type SessionsRequest struct {
 
 func (x *SessionsRequest) Reset() {
 	*x = SessionsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2751,7 +3204,7 @@ func (x *SessionsRequest) String() string {
 func (*SessionsRequest) ProtoMessage() {}
 
 func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[38]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2764,7 +3217,7 @@ func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsRequest.ProtoReflect.Descriptor instead.
 func (*SessionsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SessionsRequest) GetIds() []string {
@@ -2821,7 +3274,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2833,7 +3286,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[39]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2846,7 +3299,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Session) GetId() string {
@@ -2980,7 +3433,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2992,7 +3445,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[40]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3005,7 +3458,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *HistoryRequest) GetSession() string {
@@ -3045,7 +3498,7 @@ type TurnsRequest struct {
 
 func (x *TurnsRequest) Reset() {
 	*x = TurnsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3057,7 +3510,7 @@ func (x *TurnsRequest) String() string {
 func (*TurnsRequest) ProtoMessage() {}
 
 func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[41]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3070,7 +3523,7 @@ func (x *TurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnsRequest.ProtoReflect.Descriptor instead.
 func (*TurnsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *TurnsRequest) GetIds() []int64 {
@@ -3094,7 +3547,7 @@ type Turn struct {
 
 func (x *Turn) Reset() {
 	*x = Turn{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3106,7 +3559,7 @@ func (x *Turn) String() string {
 func (*Turn) ProtoMessage() {}
 
 func (x *Turn) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[42]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3119,7 +3572,7 @@ func (x *Turn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Turn.ProtoReflect.Descriptor instead.
 func (*Turn) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Turn) GetId() int64 {
@@ -3173,7 +3626,7 @@ type CallsRequest struct {
 
 func (x *CallsRequest) Reset() {
 	*x = CallsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3185,7 +3638,7 @@ func (x *CallsRequest) String() string {
 func (*CallsRequest) ProtoMessage() {}
 
 func (x *CallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[43]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3198,7 +3651,7 @@ func (x *CallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallsRequest.ProtoReflect.Descriptor instead.
 func (*CallsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CallsRequest) GetIds() []string {
@@ -3227,7 +3680,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3239,7 +3692,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[44]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3252,7 +3705,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Call) GetId() string {
@@ -3334,7 +3787,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3346,7 +3799,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[45]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3359,7 +3812,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *UsageRequest) GetDays() int32 {
@@ -3380,7 +3833,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3392,7 +3845,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[46]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3405,7 +3858,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *UsageResponse) GetRows() []*Usage {
@@ -3449,7 +3902,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3461,7 +3914,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[47]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3474,7 +3927,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Usage) GetDay() string {
@@ -3563,7 +4016,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3575,7 +4028,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[48]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3588,7 +4041,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RestartRequest) GetId() string {
@@ -3607,7 +4060,7 @@ type RestartResponse struct {
 
 func (x *RestartResponse) Reset() {
 	*x = RestartResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3619,7 +4072,7 @@ func (x *RestartResponse) String() string {
 func (*RestartResponse) ProtoMessage() {}
 
 func (x *RestartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[49]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3632,7 +4085,7 @@ func (x *RestartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartResponse.ProtoReflect.Descriptor instead.
 func (*RestartResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RestartResponse) GetRestarted() []string {
@@ -3652,7 +4105,7 @@ type SendRequest struct {
 
 func (x *SendRequest) Reset() {
 	*x = SendRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3664,7 +4117,7 @@ func (x *SendRequest) String() string {
 func (*SendRequest) ProtoMessage() {}
 
 func (x *SendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[50]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3677,7 +4130,7 @@ func (x *SendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendRequest.ProtoReflect.Descriptor instead.
 func (*SendRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SendRequest) GetChannel() string {
@@ -3707,7 +4160,7 @@ type Sent struct {
 
 func (x *Sent) Reset() {
 	*x = Sent{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3719,7 +4172,7 @@ func (x *Sent) String() string {
 func (*Sent) ProtoMessage() {}
 
 func (x *Sent) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[51]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3732,7 +4185,7 @@ func (x *Sent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sent.ProtoReflect.Descriptor instead.
 func (*Sent) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Sent) GetStatus() string {
@@ -3782,7 +4235,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3794,7 +4247,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[52]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3807,7 +4260,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ApproveRequest) GetCode() string {
@@ -3837,7 +4290,7 @@ type AdmitRequest struct {
 
 func (x *AdmitRequest) Reset() {
 	*x = AdmitRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +4302,7 @@ func (x *AdmitRequest) String() string {
 func (*AdmitRequest) ProtoMessage() {}
 
 func (x *AdmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[53]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +4315,7 @@ func (x *AdmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitRequest.ProtoReflect.Descriptor instead.
 func (*AdmitRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *AdmitRequest) GetChannel() string {
@@ -3910,7 +4363,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3922,7 +4375,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[54]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3935,7 +4388,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RevokeRequest) GetChannel() string {
@@ -3969,7 +4422,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3981,7 +4434,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[55]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3994,7 +4447,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RevokeResponse) GetTurns() int32 {
@@ -4048,7 +4501,7 @@ type ClearPairingsRequest struct {
 
 func (x *ClearPairingsRequest) Reset() {
 	*x = ClearPairingsRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[56]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4060,7 +4513,7 @@ func (x *ClearPairingsRequest) String() string {
 func (*ClearPairingsRequest) ProtoMessage() {}
 
 func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[56]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4073,7 +4526,7 @@ func (x *ClearPairingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsRequest.ProtoReflect.Descriptor instead.
 func (*ClearPairingsRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ClearPairingsRequest) GetChannel() string {
@@ -4092,7 +4545,7 @@ type ClearPairingsResponse struct {
 
 func (x *ClearPairingsResponse) Reset() {
 	*x = ClearPairingsResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[57]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4104,7 +4557,7 @@ func (x *ClearPairingsResponse) String() string {
 func (*ClearPairingsResponse) ProtoMessage() {}
 
 func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[57]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4117,7 +4570,7 @@ func (x *ClearPairingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearPairingsResponse.ProtoReflect.Descriptor instead.
 func (*ClearPairingsResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ClearPairingsResponse) GetCleared() int32 {
@@ -4137,7 +4590,7 @@ type SetHouseholdRequest struct {
 
 func (x *SetHouseholdRequest) Reset() {
 	*x = SetHouseholdRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[58]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4149,7 +4602,7 @@ func (x *SetHouseholdRequest) String() string {
 func (*SetHouseholdRequest) ProtoMessage() {}
 
 func (x *SetHouseholdRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[58]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4162,7 +4615,7 @@ func (x *SetHouseholdRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetHouseholdRequest.ProtoReflect.Descriptor instead.
 func (*SetHouseholdRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *SetHouseholdRequest) GetGroup() string {
@@ -4188,7 +4641,7 @@ type ResubmitRequest struct {
 
 func (x *ResubmitRequest) Reset() {
 	*x = ResubmitRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[59]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4200,7 +4653,7 @@ func (x *ResubmitRequest) String() string {
 func (*ResubmitRequest) ProtoMessage() {}
 
 func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[59]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4213,7 +4666,7 @@ func (x *ResubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitRequest.ProtoReflect.Descriptor instead.
 func (*ResubmitRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ResubmitRequest) GetEvent() string {
@@ -4232,7 +4685,7 @@ type ResubmitResponse struct {
 
 func (x *ResubmitResponse) Reset() {
 	*x = ResubmitResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[60]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4244,7 +4697,7 @@ func (x *ResubmitResponse) String() string {
 func (*ResubmitResponse) ProtoMessage() {}
 
 func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[60]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4257,7 +4710,7 @@ func (x *ResubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResubmitResponse.ProtoReflect.Descriptor instead.
 func (*ResubmitResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ResubmitResponse) GetDeliveries() int32 {
@@ -4276,7 +4729,7 @@ type DeleteSessionRequest struct {
 
 func (x *DeleteSessionRequest) Reset() {
 	*x = DeleteSessionRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[61]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4288,7 +4741,7 @@ func (x *DeleteSessionRequest) String() string {
 func (*DeleteSessionRequest) ProtoMessage() {}
 
 func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[61]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4301,7 +4754,7 @@ func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{61}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *DeleteSessionRequest) GetId() string {
@@ -4319,7 +4772,7 @@ type DeleteSessionResponse struct {
 
 func (x *DeleteSessionResponse) Reset() {
 	*x = DeleteSessionResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[62]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4331,7 +4784,7 @@ func (x *DeleteSessionResponse) String() string {
 func (*DeleteSessionResponse) ProtoMessage() {}
 
 func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[62]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4344,7 +4797,7 @@ func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{62}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{68}
 }
 
 type CallToolRequest struct {
@@ -4359,7 +4812,7 @@ type CallToolRequest struct {
 
 func (x *CallToolRequest) Reset() {
 	*x = CallToolRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[63]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4371,7 +4824,7 @@ func (x *CallToolRequest) String() string {
 func (*CallToolRequest) ProtoMessage() {}
 
 func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[63]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4384,7 +4837,7 @@ func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolRequest.ProtoReflect.Descriptor instead.
 func (*CallToolRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{63}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CallToolRequest) GetName() string {
@@ -4425,7 +4878,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[64]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4437,7 +4890,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[64]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4450,7 +4903,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{64}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ToolResult) GetContent() string {
@@ -4477,7 +4930,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[65]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4489,7 +4942,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[65]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4502,7 +4955,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{65}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *BackupRequest) GetFile() string {
@@ -4528,7 +4981,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[66]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4540,7 +4993,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[66]
+	mi := &file_switchboard_admin_v1_admin_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4553,7 +5006,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{66}
+	return file_switchboard_admin_v1_admin_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *BackupResponse) GetInfo() []byte {
@@ -4567,7 +5020,43 @@ var File_switchboard_admin_v1_admin_proto protoreflect.FileDescriptor
 
 const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	" switchboard/admin/v1/admin.proto\x12\x14switchboard.admin.v1\x1a\x1cswitchboard/bus/v1/bus.proto\x1a(switchboard/extension/v1/extension.proto\"\x12\n" +
+	" switchboard/admin/v1/admin.proto\x12\x14switchboard.admin.v1\x1a\x1cswitchboard/bus/v1/bus.proto\x1a(switchboard/extension/v1/extension.proto\"9\n" +
+	"\rEnableRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\aenabled\x18\x02 \x01(\bR\aenabled\"*\n" +
+	"\x0eEnableResponse\x12\x18\n" +
+	"\achanged\x18\x01 \x01(\bR\achanged\"\xb8\x01\n" +
+	"\x0eInstallRequest\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\tR\x05index\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\x12\x12\n" +
+	"\x04hash\x18\x04 \x01(\tR\x04hash\x12\x14\n" +
+	"\x05allow\x18\x05 \x01(\bR\x05allow\x12\x14\n" +
+	"\x05tools\x18\x06 \x01(\bR\x05tools\x12\x18\n" +
+	"\areplace\x18\a \x01(\bR\areplace\x12\x0e\n" +
+	"\x02by\x18\b \x01(\tR\x02by\"\xa1\x03\n" +
+	"\x0fInstallResponse\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12 \n" +
+	"\vdescription\x18\x04 \x01(\tR\vdescription\x12\x16\n" +
+	"\x06source\x18\x05 \x01(\tR\x06source\x12\x1c\n" +
+	"\tpublisher\x18\x06 \x01(\tR\tpublisher\x12\x12\n" +
+	"\x04hash\x18\a \x01(\tR\x04hash\x127\n" +
+	"\aconsent\x18\b \x01(\v2\x1d.switchboard.admin.v1.ConsentR\aconsent\x12\x12\n" +
+	"\x04uses\x18\t \x03(\tR\x04uses\x12\x1c\n" +
+	"\tinstalled\x18\n" +
+	" \x01(\tR\tinstalled\x12\x1b\n" +
+	"\tno_longer\x18\v \x03(\tR\bnoLonger\x12\x18\n" +
+	"\acurrent\x18\f \x01(\bR\acurrent\x12\x14\n" +
+	"\x05older\x18\r \x01(\bR\x05older\x12\x18\n" +
+	"\aforeign\x18\x0e \x01(\tR\aforeign\x12\x12\n" +
+	"\x04done\x18\x0f \x01(\bR\x04done\"3\n" +
+	"\rRemoveRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\bR\x04data\"$\n" +
+	"\x0eRemoveResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\tR\x04data\"\x12\n" +
 	"\x10ApprovalsRequest\"Q\n" +
 	"\x11ApprovalsResponse\x12<\n" +
 	"\tapprovals\x18\x01 \x03(\v2\x1e.switchboard.admin.v1.ApprovalR\tapprovals\"\x97\x01\n" +
@@ -4964,7 +5453,11 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\rDeleteSession\x12*.switchboard.admin.v1.DeleteSessionRequest\x1a+.switchboard.admin.v1.DeleteSessionResponse\x12S\n" +
 	"\bCallTool\x12%.switchboard.admin.v1.CallToolRequest\x1a .switchboard.admin.v1.ToolResult\x12S\n" +
 	"\x06Backup\x12#.switchboard.admin.v1.BackupRequest\x1a$.switchboard.admin.v1.BackupResponse\x12S\n" +
-	"\x06Decide\x12#.switchboard.admin.v1.DecideRequest\x1a$.switchboard.admin.v1.DecideResponseB\xd1\x01\n" +
+	"\x06Decide\x12#.switchboard.admin.v1.DecideRequest\x1a$.switchboard.admin.v1.DecideResponse2\x90\x02\n" +
+	"\fInstallation\x12S\n" +
+	"\x06Enable\x12#.switchboard.admin.v1.EnableRequest\x1a$.switchboard.admin.v1.EnableResponse\x12V\n" +
+	"\aInstall\x12$.switchboard.admin.v1.InstallRequest\x1a%.switchboard.admin.v1.InstallResponse\x12S\n" +
+	"\x06Remove\x12#.switchboard.admin.v1.RemoveRequest\x1a$.switchboard.admin.v1.RemoveResponseB\xd1\x01\n" +
 	"\x18com.switchboard.admin.v1B\n" +
 	"AdminProtoP\x01Z7github.com/switchboard-run/switchboard/contract/adminv1\xa2\x02\x03SAX\xaa\x02\x14Switchboard.Admin.V1\xca\x02\x14Switchboard\\Admin\\V1\xe2\x02 Switchboard\\Admin\\V1\\GPBMetadata\xea\x02\x16Switchboard::Admin::V1b\x06proto3"
 
@@ -4980,171 +5473,184 @@ func file_switchboard_admin_v1_admin_proto_rawDescGZIP() []byte {
 	return file_switchboard_admin_v1_admin_proto_rawDescData
 }
 
-var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
+var file_switchboard_admin_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
 var file_switchboard_admin_v1_admin_proto_goTypes = []any{
-	(*ApprovalsRequest)(nil),        // 0: switchboard.admin.v1.ApprovalsRequest
-	(*ApprovalsResponse)(nil),       // 1: switchboard.admin.v1.ApprovalsResponse
-	(*Approval)(nil),                // 2: switchboard.admin.v1.Approval
-	(*RevokeApprovalsRequest)(nil),  // 3: switchboard.admin.v1.RevokeApprovalsRequest
-	(*RevokeApprovalsResponse)(nil), // 4: switchboard.admin.v1.RevokeApprovalsResponse
-	(*QuestionsRequest)(nil),        // 5: switchboard.admin.v1.QuestionsRequest
-	(*QuestionsResponse)(nil),       // 6: switchboard.admin.v1.QuestionsResponse
-	(*Question)(nil),                // 7: switchboard.admin.v1.Question
-	(*ConfigurationRequest)(nil),    // 8: switchboard.admin.v1.ConfigurationRequest
-	(*ConfigurationResponse)(nil),   // 9: switchboard.admin.v1.ConfigurationResponse
-	(*LogsRequest)(nil),             // 10: switchboard.admin.v1.LogsRequest
-	(*LogsResponse)(nil),            // 11: switchboard.admin.v1.LogsResponse
-	(*StatusRequest)(nil),           // 12: switchboard.admin.v1.StatusRequest
-	(*Status)(nil),                  // 13: switchboard.admin.v1.Status
-	(*Subscription)(nil),            // 14: switchboard.admin.v1.Subscription
-	(*ExtensionsRequest)(nil),       // 15: switchboard.admin.v1.ExtensionsRequest
-	(*ExtensionsResponse)(nil),      // 16: switchboard.admin.v1.ExtensionsResponse
-	(*Extension)(nil),               // 17: switchboard.admin.v1.Extension
-	(*Consent)(nil),                 // 18: switchboard.admin.v1.Consent
-	(*DecideRequest)(nil),           // 19: switchboard.admin.v1.DecideRequest
-	(*DecideResponse)(nil),          // 20: switchboard.admin.v1.DecideResponse
-	(*Sandbox)(nil),                 // 21: switchboard.admin.v1.Sandbox
-	(*DirectoryRequest)(nil),        // 22: switchboard.admin.v1.DirectoryRequest
-	(*DirectoryResponse)(nil),       // 23: switchboard.admin.v1.DirectoryResponse
-	(*Channel)(nil),                 // 24: switchboard.admin.v1.Channel
-	(*Agent)(nil),                   // 25: switchboard.admin.v1.Agent
-	(*PeopleRequest)(nil),           // 26: switchboard.admin.v1.PeopleRequest
-	(*PeopleResponse)(nil),          // 27: switchboard.admin.v1.PeopleResponse
-	(*Account)(nil),                 // 28: switchboard.admin.v1.Account
-	(*Person)(nil),                  // 29: switchboard.admin.v1.Person
-	(*SetRoleRequest)(nil),          // 30: switchboard.admin.v1.SetRoleRequest
-	(*UnlinkRequest)(nil),           // 31: switchboard.admin.v1.UnlinkRequest
-	(*RemovePersonRequest)(nil),     // 32: switchboard.admin.v1.RemovePersonRequest
-	(*Pairing)(nil),                 // 33: switchboard.admin.v1.Pairing
-	(*Group)(nil),                   // 34: switchboard.admin.v1.Group
-	(*EventsRequest)(nil),           // 35: switchboard.admin.v1.EventsRequest
-	(*DeliveriesRequest)(nil),       // 36: switchboard.admin.v1.DeliveriesRequest
-	(*Delivery)(nil),                // 37: switchboard.admin.v1.Delivery
-	(*SessionsRequest)(nil),         // 38: switchboard.admin.v1.SessionsRequest
-	(*Session)(nil),                 // 39: switchboard.admin.v1.Session
-	(*HistoryRequest)(nil),          // 40: switchboard.admin.v1.HistoryRequest
-	(*TurnsRequest)(nil),            // 41: switchboard.admin.v1.TurnsRequest
-	(*Turn)(nil),                    // 42: switchboard.admin.v1.Turn
-	(*CallsRequest)(nil),            // 43: switchboard.admin.v1.CallsRequest
-	(*Call)(nil),                    // 44: switchboard.admin.v1.Call
-	(*UsageRequest)(nil),            // 45: switchboard.admin.v1.UsageRequest
-	(*UsageResponse)(nil),           // 46: switchboard.admin.v1.UsageResponse
-	(*Usage)(nil),                   // 47: switchboard.admin.v1.Usage
-	(*RestartRequest)(nil),          // 48: switchboard.admin.v1.RestartRequest
-	(*RestartResponse)(nil),         // 49: switchboard.admin.v1.RestartResponse
-	(*SendRequest)(nil),             // 50: switchboard.admin.v1.SendRequest
-	(*Sent)(nil),                    // 51: switchboard.admin.v1.Sent
-	(*ApproveRequest)(nil),          // 52: switchboard.admin.v1.ApproveRequest
-	(*AdmitRequest)(nil),            // 53: switchboard.admin.v1.AdmitRequest
-	(*RevokeRequest)(nil),           // 54: switchboard.admin.v1.RevokeRequest
-	(*RevokeResponse)(nil),          // 55: switchboard.admin.v1.RevokeResponse
-	(*ClearPairingsRequest)(nil),    // 56: switchboard.admin.v1.ClearPairingsRequest
-	(*ClearPairingsResponse)(nil),   // 57: switchboard.admin.v1.ClearPairingsResponse
-	(*SetHouseholdRequest)(nil),     // 58: switchboard.admin.v1.SetHouseholdRequest
-	(*ResubmitRequest)(nil),         // 59: switchboard.admin.v1.ResubmitRequest
-	(*ResubmitResponse)(nil),        // 60: switchboard.admin.v1.ResubmitResponse
-	(*DeleteSessionRequest)(nil),    // 61: switchboard.admin.v1.DeleteSessionRequest
-	(*DeleteSessionResponse)(nil),   // 62: switchboard.admin.v1.DeleteSessionResponse
-	(*CallToolRequest)(nil),         // 63: switchboard.admin.v1.CallToolRequest
-	(*ToolResult)(nil),              // 64: switchboard.admin.v1.ToolResult
-	(*BackupRequest)(nil),           // 65: switchboard.admin.v1.BackupRequest
-	(*BackupResponse)(nil),          // 66: switchboard.admin.v1.BackupResponse
-	nil,                             // 67: switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	nil,                             // 68: switchboard.admin.v1.Usage.CostsEntry
-	(*extensionv1.Tool)(nil),        // 69: switchboard.extension.v1.Tool
-	(*extensionv1.Readiness)(nil),   // 70: switchboard.extension.v1.Readiness
-	(*extensionv1.AgentSpec)(nil),   // 71: switchboard.extension.v1.AgentSpec
-	(*busv1.Event)(nil),             // 72: switchboard.bus.v1.Event
-	(*busv1.Entry)(nil),             // 73: switchboard.bus.v1.Entry
+	(*EnableRequest)(nil),           // 0: switchboard.admin.v1.EnableRequest
+	(*EnableResponse)(nil),          // 1: switchboard.admin.v1.EnableResponse
+	(*InstallRequest)(nil),          // 2: switchboard.admin.v1.InstallRequest
+	(*InstallResponse)(nil),         // 3: switchboard.admin.v1.InstallResponse
+	(*RemoveRequest)(nil),           // 4: switchboard.admin.v1.RemoveRequest
+	(*RemoveResponse)(nil),          // 5: switchboard.admin.v1.RemoveResponse
+	(*ApprovalsRequest)(nil),        // 6: switchboard.admin.v1.ApprovalsRequest
+	(*ApprovalsResponse)(nil),       // 7: switchboard.admin.v1.ApprovalsResponse
+	(*Approval)(nil),                // 8: switchboard.admin.v1.Approval
+	(*RevokeApprovalsRequest)(nil),  // 9: switchboard.admin.v1.RevokeApprovalsRequest
+	(*RevokeApprovalsResponse)(nil), // 10: switchboard.admin.v1.RevokeApprovalsResponse
+	(*QuestionsRequest)(nil),        // 11: switchboard.admin.v1.QuestionsRequest
+	(*QuestionsResponse)(nil),       // 12: switchboard.admin.v1.QuestionsResponse
+	(*Question)(nil),                // 13: switchboard.admin.v1.Question
+	(*ConfigurationRequest)(nil),    // 14: switchboard.admin.v1.ConfigurationRequest
+	(*ConfigurationResponse)(nil),   // 15: switchboard.admin.v1.ConfigurationResponse
+	(*LogsRequest)(nil),             // 16: switchboard.admin.v1.LogsRequest
+	(*LogsResponse)(nil),            // 17: switchboard.admin.v1.LogsResponse
+	(*StatusRequest)(nil),           // 18: switchboard.admin.v1.StatusRequest
+	(*Status)(nil),                  // 19: switchboard.admin.v1.Status
+	(*Subscription)(nil),            // 20: switchboard.admin.v1.Subscription
+	(*ExtensionsRequest)(nil),       // 21: switchboard.admin.v1.ExtensionsRequest
+	(*ExtensionsResponse)(nil),      // 22: switchboard.admin.v1.ExtensionsResponse
+	(*Extension)(nil),               // 23: switchboard.admin.v1.Extension
+	(*Consent)(nil),                 // 24: switchboard.admin.v1.Consent
+	(*DecideRequest)(nil),           // 25: switchboard.admin.v1.DecideRequest
+	(*DecideResponse)(nil),          // 26: switchboard.admin.v1.DecideResponse
+	(*Sandbox)(nil),                 // 27: switchboard.admin.v1.Sandbox
+	(*DirectoryRequest)(nil),        // 28: switchboard.admin.v1.DirectoryRequest
+	(*DirectoryResponse)(nil),       // 29: switchboard.admin.v1.DirectoryResponse
+	(*Channel)(nil),                 // 30: switchboard.admin.v1.Channel
+	(*Agent)(nil),                   // 31: switchboard.admin.v1.Agent
+	(*PeopleRequest)(nil),           // 32: switchboard.admin.v1.PeopleRequest
+	(*PeopleResponse)(nil),          // 33: switchboard.admin.v1.PeopleResponse
+	(*Account)(nil),                 // 34: switchboard.admin.v1.Account
+	(*Person)(nil),                  // 35: switchboard.admin.v1.Person
+	(*SetRoleRequest)(nil),          // 36: switchboard.admin.v1.SetRoleRequest
+	(*UnlinkRequest)(nil),           // 37: switchboard.admin.v1.UnlinkRequest
+	(*RemovePersonRequest)(nil),     // 38: switchboard.admin.v1.RemovePersonRequest
+	(*Pairing)(nil),                 // 39: switchboard.admin.v1.Pairing
+	(*Group)(nil),                   // 40: switchboard.admin.v1.Group
+	(*EventsRequest)(nil),           // 41: switchboard.admin.v1.EventsRequest
+	(*DeliveriesRequest)(nil),       // 42: switchboard.admin.v1.DeliveriesRequest
+	(*Delivery)(nil),                // 43: switchboard.admin.v1.Delivery
+	(*SessionsRequest)(nil),         // 44: switchboard.admin.v1.SessionsRequest
+	(*Session)(nil),                 // 45: switchboard.admin.v1.Session
+	(*HistoryRequest)(nil),          // 46: switchboard.admin.v1.HistoryRequest
+	(*TurnsRequest)(nil),            // 47: switchboard.admin.v1.TurnsRequest
+	(*Turn)(nil),                    // 48: switchboard.admin.v1.Turn
+	(*CallsRequest)(nil),            // 49: switchboard.admin.v1.CallsRequest
+	(*Call)(nil),                    // 50: switchboard.admin.v1.Call
+	(*UsageRequest)(nil),            // 51: switchboard.admin.v1.UsageRequest
+	(*UsageResponse)(nil),           // 52: switchboard.admin.v1.UsageResponse
+	(*Usage)(nil),                   // 53: switchboard.admin.v1.Usage
+	(*RestartRequest)(nil),          // 54: switchboard.admin.v1.RestartRequest
+	(*RestartResponse)(nil),         // 55: switchboard.admin.v1.RestartResponse
+	(*SendRequest)(nil),             // 56: switchboard.admin.v1.SendRequest
+	(*Sent)(nil),                    // 57: switchboard.admin.v1.Sent
+	(*ApproveRequest)(nil),          // 58: switchboard.admin.v1.ApproveRequest
+	(*AdmitRequest)(nil),            // 59: switchboard.admin.v1.AdmitRequest
+	(*RevokeRequest)(nil),           // 60: switchboard.admin.v1.RevokeRequest
+	(*RevokeResponse)(nil),          // 61: switchboard.admin.v1.RevokeResponse
+	(*ClearPairingsRequest)(nil),    // 62: switchboard.admin.v1.ClearPairingsRequest
+	(*ClearPairingsResponse)(nil),   // 63: switchboard.admin.v1.ClearPairingsResponse
+	(*SetHouseholdRequest)(nil),     // 64: switchboard.admin.v1.SetHouseholdRequest
+	(*ResubmitRequest)(nil),         // 65: switchboard.admin.v1.ResubmitRequest
+	(*ResubmitResponse)(nil),        // 66: switchboard.admin.v1.ResubmitResponse
+	(*DeleteSessionRequest)(nil),    // 67: switchboard.admin.v1.DeleteSessionRequest
+	(*DeleteSessionResponse)(nil),   // 68: switchboard.admin.v1.DeleteSessionResponse
+	(*CallToolRequest)(nil),         // 69: switchboard.admin.v1.CallToolRequest
+	(*ToolResult)(nil),              // 70: switchboard.admin.v1.ToolResult
+	(*BackupRequest)(nil),           // 71: switchboard.admin.v1.BackupRequest
+	(*BackupResponse)(nil),          // 72: switchboard.admin.v1.BackupResponse
+	nil,                             // 73: switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	nil,                             // 74: switchboard.admin.v1.Usage.CostsEntry
+	(*extensionv1.Tool)(nil),        // 75: switchboard.extension.v1.Tool
+	(*extensionv1.Readiness)(nil),   // 76: switchboard.extension.v1.Readiness
+	(*extensionv1.AgentSpec)(nil),   // 77: switchboard.extension.v1.AgentSpec
+	(*busv1.Event)(nil),             // 78: switchboard.bus.v1.Event
+	(*busv1.Entry)(nil),             // 79: switchboard.bus.v1.Entry
 }
 var file_switchboard_admin_v1_admin_proto_depIdxs = []int32{
-	2,  // 0: switchboard.admin.v1.ApprovalsResponse.approvals:type_name -> switchboard.admin.v1.Approval
-	7,  // 1: switchboard.admin.v1.QuestionsResponse.questions:type_name -> switchboard.admin.v1.Question
-	14, // 2: switchboard.admin.v1.Status.waiting:type_name -> switchboard.admin.v1.Subscription
-	17, // 3: switchboard.admin.v1.ExtensionsResponse.extensions:type_name -> switchboard.admin.v1.Extension
-	21, // 4: switchboard.admin.v1.Extension.sandbox:type_name -> switchboard.admin.v1.Sandbox
-	18, // 5: switchboard.admin.v1.Extension.consent:type_name -> switchboard.admin.v1.Consent
-	17, // 6: switchboard.admin.v1.DecideResponse.extension:type_name -> switchboard.admin.v1.Extension
-	24, // 7: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
-	25, // 8: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
-	67, // 9: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
-	69, // 10: switchboard.admin.v1.DirectoryResponse.tools:type_name -> switchboard.extension.v1.Tool
-	70, // 11: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
-	71, // 12: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
-	28, // 13: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Account
-	33, // 14: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
-	34, // 15: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
-	29, // 16: switchboard.admin.v1.PeopleResponse.people:type_name -> switchboard.admin.v1.Person
-	28, // 17: switchboard.admin.v1.Person.accounts:type_name -> switchboard.admin.v1.Account
-	47, // 18: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
-	68, // 19: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
-	12, // 20: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
-	15, // 21: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
-	22, // 22: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
-	26, // 23: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
-	0,  // 24: switchboard.admin.v1.Read.Approvals:input_type -> switchboard.admin.v1.ApprovalsRequest
-	35, // 25: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
-	36, // 26: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
-	38, // 27: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
-	40, // 28: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
-	41, // 29: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
-	43, // 30: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
-	45, // 31: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
-	5,  // 32: switchboard.admin.v1.Read.Questions:input_type -> switchboard.admin.v1.QuestionsRequest
-	8,  // 33: switchboard.admin.v1.Read.Configuration:input_type -> switchboard.admin.v1.ConfigurationRequest
-	10, // 34: switchboard.admin.v1.Read.Logs:input_type -> switchboard.admin.v1.LogsRequest
-	48, // 35: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
-	50, // 36: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
-	52, // 37: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
-	53, // 38: switchboard.admin.v1.Manage.Admit:input_type -> switchboard.admin.v1.AdmitRequest
-	54, // 39: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
-	30, // 40: switchboard.admin.v1.Manage.SetRole:input_type -> switchboard.admin.v1.SetRoleRequest
-	31, // 41: switchboard.admin.v1.Manage.Unlink:input_type -> switchboard.admin.v1.UnlinkRequest
-	32, // 42: switchboard.admin.v1.Manage.RemovePerson:input_type -> switchboard.admin.v1.RemovePersonRequest
-	56, // 43: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
-	58, // 44: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
-	3,  // 45: switchboard.admin.v1.Manage.RevokeApprovals:input_type -> switchboard.admin.v1.RevokeApprovalsRequest
-	59, // 46: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
-	61, // 47: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
-	63, // 48: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
-	65, // 49: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
-	19, // 50: switchboard.admin.v1.Manage.Decide:input_type -> switchboard.admin.v1.DecideRequest
-	13, // 51: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
-	16, // 52: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
-	23, // 53: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
-	27, // 54: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
-	1,  // 55: switchboard.admin.v1.Read.Approvals:output_type -> switchboard.admin.v1.ApprovalsResponse
-	72, // 56: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
-	37, // 57: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
-	39, // 58: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
-	73, // 59: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
-	42, // 60: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
-	44, // 61: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
-	46, // 62: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
-	6,  // 63: switchboard.admin.v1.Read.Questions:output_type -> switchboard.admin.v1.QuestionsResponse
-	9,  // 64: switchboard.admin.v1.Read.Configuration:output_type -> switchboard.admin.v1.ConfigurationResponse
-	11, // 65: switchboard.admin.v1.Read.Logs:output_type -> switchboard.admin.v1.LogsResponse
-	49, // 66: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
-	51, // 67: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
-	28, // 68: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Account
-	28, // 69: switchboard.admin.v1.Manage.Admit:output_type -> switchboard.admin.v1.Account
-	55, // 70: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
-	29, // 71: switchboard.admin.v1.Manage.SetRole:output_type -> switchboard.admin.v1.Person
-	29, // 72: switchboard.admin.v1.Manage.Unlink:output_type -> switchboard.admin.v1.Person
-	55, // 73: switchboard.admin.v1.Manage.RemovePerson:output_type -> switchboard.admin.v1.RevokeResponse
-	57, // 74: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
-	34, // 75: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
-	4,  // 76: switchboard.admin.v1.Manage.RevokeApprovals:output_type -> switchboard.admin.v1.RevokeApprovalsResponse
-	60, // 77: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
-	62, // 78: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
-	64, // 79: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
-	66, // 80: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
-	20, // 81: switchboard.admin.v1.Manage.Decide:output_type -> switchboard.admin.v1.DecideResponse
-	51, // [51:82] is the sub-list for method output_type
-	20, // [20:51] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	24, // 0: switchboard.admin.v1.InstallResponse.consent:type_name -> switchboard.admin.v1.Consent
+	8,  // 1: switchboard.admin.v1.ApprovalsResponse.approvals:type_name -> switchboard.admin.v1.Approval
+	13, // 2: switchboard.admin.v1.QuestionsResponse.questions:type_name -> switchboard.admin.v1.Question
+	20, // 3: switchboard.admin.v1.Status.waiting:type_name -> switchboard.admin.v1.Subscription
+	23, // 4: switchboard.admin.v1.ExtensionsResponse.extensions:type_name -> switchboard.admin.v1.Extension
+	27, // 5: switchboard.admin.v1.Extension.sandbox:type_name -> switchboard.admin.v1.Sandbox
+	24, // 6: switchboard.admin.v1.Extension.consent:type_name -> switchboard.admin.v1.Consent
+	23, // 7: switchboard.admin.v1.DecideResponse.extension:type_name -> switchboard.admin.v1.Extension
+	30, // 8: switchboard.admin.v1.DirectoryResponse.channels:type_name -> switchboard.admin.v1.Channel
+	31, // 9: switchboard.admin.v1.DirectoryResponse.agents:type_name -> switchboard.admin.v1.Agent
+	73, // 10: switchboard.admin.v1.DirectoryResponse.routing:type_name -> switchboard.admin.v1.DirectoryResponse.RoutingEntry
+	75, // 11: switchboard.admin.v1.DirectoryResponse.tools:type_name -> switchboard.extension.v1.Tool
+	76, // 12: switchboard.admin.v1.Channel.readiness:type_name -> switchboard.extension.v1.Readiness
+	77, // 13: switchboard.admin.v1.Agent.spec:type_name -> switchboard.extension.v1.AgentSpec
+	34, // 14: switchboard.admin.v1.PeopleResponse.approved:type_name -> switchboard.admin.v1.Account
+	39, // 15: switchboard.admin.v1.PeopleResponse.waiting:type_name -> switchboard.admin.v1.Pairing
+	40, // 16: switchboard.admin.v1.PeopleResponse.groups:type_name -> switchboard.admin.v1.Group
+	35, // 17: switchboard.admin.v1.PeopleResponse.people:type_name -> switchboard.admin.v1.Person
+	34, // 18: switchboard.admin.v1.Person.accounts:type_name -> switchboard.admin.v1.Account
+	53, // 19: switchboard.admin.v1.UsageResponse.rows:type_name -> switchboard.admin.v1.Usage
+	74, // 20: switchboard.admin.v1.Usage.costs:type_name -> switchboard.admin.v1.Usage.CostsEntry
+	18, // 21: switchboard.admin.v1.Read.Status:input_type -> switchboard.admin.v1.StatusRequest
+	21, // 22: switchboard.admin.v1.Read.Extensions:input_type -> switchboard.admin.v1.ExtensionsRequest
+	28, // 23: switchboard.admin.v1.Read.Directory:input_type -> switchboard.admin.v1.DirectoryRequest
+	32, // 24: switchboard.admin.v1.Read.People:input_type -> switchboard.admin.v1.PeopleRequest
+	6,  // 25: switchboard.admin.v1.Read.Approvals:input_type -> switchboard.admin.v1.ApprovalsRequest
+	41, // 26: switchboard.admin.v1.Read.Events:input_type -> switchboard.admin.v1.EventsRequest
+	42, // 27: switchboard.admin.v1.Read.Deliveries:input_type -> switchboard.admin.v1.DeliveriesRequest
+	44, // 28: switchboard.admin.v1.Read.Sessions:input_type -> switchboard.admin.v1.SessionsRequest
+	46, // 29: switchboard.admin.v1.Read.History:input_type -> switchboard.admin.v1.HistoryRequest
+	47, // 30: switchboard.admin.v1.Read.Turns:input_type -> switchboard.admin.v1.TurnsRequest
+	49, // 31: switchboard.admin.v1.Read.Calls:input_type -> switchboard.admin.v1.CallsRequest
+	51, // 32: switchboard.admin.v1.Read.Usage:input_type -> switchboard.admin.v1.UsageRequest
+	11, // 33: switchboard.admin.v1.Read.Questions:input_type -> switchboard.admin.v1.QuestionsRequest
+	14, // 34: switchboard.admin.v1.Read.Configuration:input_type -> switchboard.admin.v1.ConfigurationRequest
+	16, // 35: switchboard.admin.v1.Read.Logs:input_type -> switchboard.admin.v1.LogsRequest
+	54, // 36: switchboard.admin.v1.Manage.Restart:input_type -> switchboard.admin.v1.RestartRequest
+	56, // 37: switchboard.admin.v1.Manage.Send:input_type -> switchboard.admin.v1.SendRequest
+	58, // 38: switchboard.admin.v1.Manage.Approve:input_type -> switchboard.admin.v1.ApproveRequest
+	59, // 39: switchboard.admin.v1.Manage.Admit:input_type -> switchboard.admin.v1.AdmitRequest
+	60, // 40: switchboard.admin.v1.Manage.Revoke:input_type -> switchboard.admin.v1.RevokeRequest
+	36, // 41: switchboard.admin.v1.Manage.SetRole:input_type -> switchboard.admin.v1.SetRoleRequest
+	37, // 42: switchboard.admin.v1.Manage.Unlink:input_type -> switchboard.admin.v1.UnlinkRequest
+	38, // 43: switchboard.admin.v1.Manage.RemovePerson:input_type -> switchboard.admin.v1.RemovePersonRequest
+	62, // 44: switchboard.admin.v1.Manage.ClearPairings:input_type -> switchboard.admin.v1.ClearPairingsRequest
+	64, // 45: switchboard.admin.v1.Manage.SetHousehold:input_type -> switchboard.admin.v1.SetHouseholdRequest
+	9,  // 46: switchboard.admin.v1.Manage.RevokeApprovals:input_type -> switchboard.admin.v1.RevokeApprovalsRequest
+	65, // 47: switchboard.admin.v1.Manage.Resubmit:input_type -> switchboard.admin.v1.ResubmitRequest
+	67, // 48: switchboard.admin.v1.Manage.DeleteSession:input_type -> switchboard.admin.v1.DeleteSessionRequest
+	69, // 49: switchboard.admin.v1.Manage.CallTool:input_type -> switchboard.admin.v1.CallToolRequest
+	71, // 50: switchboard.admin.v1.Manage.Backup:input_type -> switchboard.admin.v1.BackupRequest
+	25, // 51: switchboard.admin.v1.Manage.Decide:input_type -> switchboard.admin.v1.DecideRequest
+	0,  // 52: switchboard.admin.v1.Installation.Enable:input_type -> switchboard.admin.v1.EnableRequest
+	2,  // 53: switchboard.admin.v1.Installation.Install:input_type -> switchboard.admin.v1.InstallRequest
+	4,  // 54: switchboard.admin.v1.Installation.Remove:input_type -> switchboard.admin.v1.RemoveRequest
+	19, // 55: switchboard.admin.v1.Read.Status:output_type -> switchboard.admin.v1.Status
+	22, // 56: switchboard.admin.v1.Read.Extensions:output_type -> switchboard.admin.v1.ExtensionsResponse
+	29, // 57: switchboard.admin.v1.Read.Directory:output_type -> switchboard.admin.v1.DirectoryResponse
+	33, // 58: switchboard.admin.v1.Read.People:output_type -> switchboard.admin.v1.PeopleResponse
+	7,  // 59: switchboard.admin.v1.Read.Approvals:output_type -> switchboard.admin.v1.ApprovalsResponse
+	78, // 60: switchboard.admin.v1.Read.Events:output_type -> switchboard.bus.v1.Event
+	43, // 61: switchboard.admin.v1.Read.Deliveries:output_type -> switchboard.admin.v1.Delivery
+	45, // 62: switchboard.admin.v1.Read.Sessions:output_type -> switchboard.admin.v1.Session
+	79, // 63: switchboard.admin.v1.Read.History:output_type -> switchboard.bus.v1.Entry
+	48, // 64: switchboard.admin.v1.Read.Turns:output_type -> switchboard.admin.v1.Turn
+	50, // 65: switchboard.admin.v1.Read.Calls:output_type -> switchboard.admin.v1.Call
+	52, // 66: switchboard.admin.v1.Read.Usage:output_type -> switchboard.admin.v1.UsageResponse
+	12, // 67: switchboard.admin.v1.Read.Questions:output_type -> switchboard.admin.v1.QuestionsResponse
+	15, // 68: switchboard.admin.v1.Read.Configuration:output_type -> switchboard.admin.v1.ConfigurationResponse
+	17, // 69: switchboard.admin.v1.Read.Logs:output_type -> switchboard.admin.v1.LogsResponse
+	55, // 70: switchboard.admin.v1.Manage.Restart:output_type -> switchboard.admin.v1.RestartResponse
+	57, // 71: switchboard.admin.v1.Manage.Send:output_type -> switchboard.admin.v1.Sent
+	34, // 72: switchboard.admin.v1.Manage.Approve:output_type -> switchboard.admin.v1.Account
+	34, // 73: switchboard.admin.v1.Manage.Admit:output_type -> switchboard.admin.v1.Account
+	61, // 74: switchboard.admin.v1.Manage.Revoke:output_type -> switchboard.admin.v1.RevokeResponse
+	35, // 75: switchboard.admin.v1.Manage.SetRole:output_type -> switchboard.admin.v1.Person
+	35, // 76: switchboard.admin.v1.Manage.Unlink:output_type -> switchboard.admin.v1.Person
+	61, // 77: switchboard.admin.v1.Manage.RemovePerson:output_type -> switchboard.admin.v1.RevokeResponse
+	63, // 78: switchboard.admin.v1.Manage.ClearPairings:output_type -> switchboard.admin.v1.ClearPairingsResponse
+	40, // 79: switchboard.admin.v1.Manage.SetHousehold:output_type -> switchboard.admin.v1.Group
+	10, // 80: switchboard.admin.v1.Manage.RevokeApprovals:output_type -> switchboard.admin.v1.RevokeApprovalsResponse
+	66, // 81: switchboard.admin.v1.Manage.Resubmit:output_type -> switchboard.admin.v1.ResubmitResponse
+	68, // 82: switchboard.admin.v1.Manage.DeleteSession:output_type -> switchboard.admin.v1.DeleteSessionResponse
+	70, // 83: switchboard.admin.v1.Manage.CallTool:output_type -> switchboard.admin.v1.ToolResult
+	72, // 84: switchboard.admin.v1.Manage.Backup:output_type -> switchboard.admin.v1.BackupResponse
+	26, // 85: switchboard.admin.v1.Manage.Decide:output_type -> switchboard.admin.v1.DecideResponse
+	1,  // 86: switchboard.admin.v1.Installation.Enable:output_type -> switchboard.admin.v1.EnableResponse
+	3,  // 87: switchboard.admin.v1.Installation.Install:output_type -> switchboard.admin.v1.InstallResponse
+	5,  // 88: switchboard.admin.v1.Installation.Remove:output_type -> switchboard.admin.v1.RemoveResponse
+	55, // [55:89] is the sub-list for method output_type
+	21, // [21:55] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_switchboard_admin_v1_admin_proto_init() }
@@ -5158,9 +5664,9 @@ func file_switchboard_admin_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switchboard_admin_v1_admin_proto_rawDesc), len(file_switchboard_admin_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   69,
+			NumMessages:   75,
 			NumExtensions: 0,
-			NumServices:   2,
+			NumServices:   3,
 		},
 		GoTypes:           file_switchboard_admin_v1_admin_proto_goTypes,
 		DependencyIndexes: file_switchboard_admin_v1_admin_proto_depIdxs,

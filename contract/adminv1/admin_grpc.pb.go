@@ -6,8 +6,10 @@
 // (sdk/admin). Manage changes something; each change is durable when the answer
 // comes. Data of extensions is read and changed by calling their tools.
 //
-// The two services are two grants of a manifest, "permissions: {admin: read}" and
-// "admin: manage".
+// Installation changes extensions: what takes part, and what is there.
+//
+// Two grants of a manifest, "permissions: {admin: read}" and "admin: manage": the
+// first is for Read, the second for all.
 //
 // Times are Unix microseconds in fields that end in _us; 0: not known. Ids of
 // events, sessions and calls are those that events and commands show. A request
@@ -1405,6 +1407,194 @@ var Manage_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Decide",
 			Handler:    _Manage_Decide_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "switchboard/admin/v1/admin.proto",
+}
+
+const (
+	Installation_Enable_FullMethodName  = "/switchboard.admin.v1.Installation/Enable"
+	Installation_Install_FullMethodName = "/switchboard.admin.v1.Installation/Install"
+	Installation_Remove_FullMethodName  = "/switchboard.admin.v1.Installation/Remove"
+)
+
+// InstallationClient is the client API for Installation service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type InstallationClient interface {
+	// Enable writes into the configuration whether an extension takes part. A running
+	// kernel follows a moment later.
+	Enable(ctx context.Context, in *EnableRequest, opts ...grpc.CallOption) (*EnableResponse, error)
+	// Install fetches an extension, checks it and says what it asks for. Only with the
+	// hash of an earlier answer it also installs it, if it is still the same: so nothing
+	// is installed that nobody has seen.
+	Install(ctx context.Context, in *InstallRequest, opts ...grpc.CallOption) (*InstallResponse, error)
+	// Remove stops an extension and removes its files.
+	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveResponse, error)
+}
+
+type installationClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewInstallationClient(cc grpc.ClientConnInterface) InstallationClient {
+	return &installationClient{cc}
+}
+
+func (c *installationClient) Enable(ctx context.Context, in *EnableRequest, opts ...grpc.CallOption) (*EnableResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EnableResponse)
+	err := c.cc.Invoke(ctx, Installation_Enable_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *installationClient) Install(ctx context.Context, in *InstallRequest, opts ...grpc.CallOption) (*InstallResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InstallResponse)
+	err := c.cc.Invoke(ctx, Installation_Install_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *installationClient) Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveResponse)
+	err := c.cc.Invoke(ctx, Installation_Remove_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// InstallationServer is the server API for Installation service.
+// All implementations should embed UnimplementedInstallationServer
+// for forward compatibility.
+type InstallationServer interface {
+	// Enable writes into the configuration whether an extension takes part. A running
+	// kernel follows a moment later.
+	Enable(context.Context, *EnableRequest) (*EnableResponse, error)
+	// Install fetches an extension, checks it and says what it asks for. Only with the
+	// hash of an earlier answer it also installs it, if it is still the same: so nothing
+	// is installed that nobody has seen.
+	Install(context.Context, *InstallRequest) (*InstallResponse, error)
+	// Remove stops an extension and removes its files.
+	Remove(context.Context, *RemoveRequest) (*RemoveResponse, error)
+}
+
+// UnimplementedInstallationServer should be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedInstallationServer struct{}
+
+func (UnimplementedInstallationServer) Enable(context.Context, *EnableRequest) (*EnableResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Enable not implemented")
+}
+func (UnimplementedInstallationServer) Install(context.Context, *InstallRequest) (*InstallResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Install not implemented")
+}
+func (UnimplementedInstallationServer) Remove(context.Context, *RemoveRequest) (*RemoveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
+}
+func (UnimplementedInstallationServer) testEmbeddedByValue() {}
+
+// UnsafeInstallationServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to InstallationServer will
+// result in compilation errors.
+type UnsafeInstallationServer interface {
+	mustEmbedUnimplementedInstallationServer()
+}
+
+func RegisterInstallationServer(s grpc.ServiceRegistrar, srv InstallationServer) {
+	// If the following call panics, it indicates UnimplementedInstallationServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Installation_ServiceDesc, srv)
+}
+
+func _Installation_Enable_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EnableRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InstallationServer).Enable(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Installation_Enable_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InstallationServer).Enable(ctx, req.(*EnableRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Installation_Install_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InstallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InstallationServer).Install(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Installation_Install_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InstallationServer).Install(ctx, req.(*InstallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Installation_Remove_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InstallationServer).Remove(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Installation_Remove_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InstallationServer).Remove(ctx, req.(*RemoveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Installation_ServiceDesc is the grpc.ServiceDesc for Installation service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Installation_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "switchboard.admin.v1.Installation",
+	HandlerType: (*InstallationServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Enable",
+			Handler:    _Installation_Enable_Handler,
+		},
+		{
+			MethodName: "Install",
+			Handler:    _Installation_Install_Handler,
+		},
+		{
+			MethodName: "Remove",
+			Handler:    _Installation_Remove_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

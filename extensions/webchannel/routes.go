@@ -37,7 +37,9 @@ func (s *site) register(ctx context.Context, mux *http.ServeMux, k *sdk.Kernel, 
 	}
 	mux.HandleFunc("GET "+iconPath, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	page.Register(mux, page.Options{Chat: s.chat, Files: s.chat, Watch: s.chat.Watch, Log: s.log})
-	board.Register(mux, board.Options{Read: read, Manage: manage, Chat: s.chat, Frame: inShell, Log: s.log})
+	board.Register(mux, board.Options{
+		Read: read, Manage: manage, Change: client, Chat: s.chat, Frame: inShell, Log: s.log,
+	})
 	logins{s.door, s.log}.register(mux)
 	search.Register(mux, search.Options{Manage: manage})
 	trace.Register(mux, trace.Options{Read: read})

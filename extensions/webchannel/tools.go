@@ -56,6 +56,9 @@ func (s *site) link(ctx context.Context, c sdk.ToolCall) (sdk.ToolResult, error)
 		switch {
 		case c.Group || c.Principal.Group != "":
 			return sdk.ToolResult{Content: say("Others can read this. Send /web in a private chat.")}, nil
+		case c.Channel == ID: // whoever has a login or a token for messages gets no other login by it
+			return sdk.ToolResult{Content: say(
+				"The page gives no links to itself. Run `switchboard web`, or send /web on another channel.")}, nil
 		case c.Principal.Person == "":
 			return sdk.ToolResult{}, errPeople
 		}

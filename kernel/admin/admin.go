@@ -32,6 +32,7 @@ import (
 
 // Installation is what only the program around the kernel knows, and can do.
 type Installation interface {
+	adminv1.InstallationServer // it changes extensions
 	// Describe completes a status: version, home, sandbox, problems, hints, backups,
 	// and how to repair the damage of a store, if there is any.
 	Describe(s *adminv1.Status, damage error)
@@ -49,7 +50,7 @@ type Installation interface {
 	Logs(ctx context.Context, q *adminv1.LogsRequest) (*adminv1.LogsResponse, error)
 }
 
-// Service implements both services of adminv1. All fields must be set.
+// Service implements the services of adminv1. All fields must be set.
 type Service struct {
 	Installation
 	Started    time.Time
@@ -63,10 +64,11 @@ type Service struct {
 	Supervisor *supervisor.Supervisor
 }
 
-// Register adds both services to a server.
+// Register adds the services to a server.
 func (s *Service) Register(server grpc.ServiceRegistrar) {
 	adminv1.RegisterReadServer(server, s)
 	adminv1.RegisterManageServer(server, s)
+	adminv1.RegisterInstallationServer(server, s)
 }
 
 // send sends the rows that are read. No view of the store is held meanwhile.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -36,8 +35,8 @@ func (s *Service) Status(ctx context.Context, _ *adminv1.StatusRequest) (*adminv
 		})
 	}
 	damage := cmp.Or(s.Journal.Damage(), err)
-	classes := []error{journal.ErrDamaged, journal.ErrLost, journal.ErrFenced}
-	if slices.ContainsFunc(classes, func(class error) bool { return errors.Is(damage, class) }) {
+	if errors.Is(damage, journal.ErrDamaged) || errors.Is(damage, journal.ErrLost) ||
+		errors.Is(damage, journal.ErrFenced) {
 		x.Damage, err = damage.Error(), nil
 	}
 	s.Describe(x, damage)

@@ -49,7 +49,7 @@ func ask(ctx context.Context, c *grpc.ClientConn, method string) error {
 // read changes nothing, and one without a grant sees nothing.
 func TestGrantsOfTheOwnersSide(t *testing.T) {
 	w := newWorld(t)
-	read, manage := methods(&adminv1.Read_ServiceDesc), methods(&adminv1.Manage_ServiceDesc)
+	read, manage := methods(&adminv1.Read_ServiceDesc), methods(&adminv1.Manage_ServiceDesc, &adminv1.Installation_ServiceDesc)
 	for _, tt := range []struct {
 		grant   string
 		method  []string

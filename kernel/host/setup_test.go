@@ -72,6 +72,7 @@ func newWorld(t *testing.T, before ...func(*host.Host)) *world {
 	w.Tools.Remote = w.host
 	adminv1.RegisterReadServer(w.host, adminv1.UnimplementedReadServer{})
 	adminv1.RegisterManageServer(w.host, adminv1.UnimplementedManageServer{})
+	adminv1.RegisterInstallationServer(w.host, adminv1.UnimplementedInstallationServer{})
 	for _, f := range before {
 		f(w.host)
 	}

@@ -35,6 +35,7 @@ var ErrNotRunning = errors.New("no kernel is running")
 type Client struct {
 	adminv1.ReadClient
 	adminv1.ManageClient
+	adminv1.InstallationClient
 	conn *grpc.ClientConn
 }
 
@@ -84,7 +85,9 @@ func Dial(ctx context.Context, socket, tokenFile string) (*Client, error) {
 		_ = dialed.Close()
 		return nil, fmt.Errorf("connect to the kernel at %s: %w", socket, err)
 	}
-	return &Client{adminv1.NewReadClient(mapped{conn}), adminv1.NewManageClient(mapped{conn}), conn}, nil
+	all := Over(conn)
+	all.conn = conn
+	return all, nil
 }
 
 // Close ends the connection that Dial made.
@@ -134,10 +137,13 @@ func Manager(conn grpc.ClientConnInterface) adminv1.ManageClient {
 	return adminv1.NewManageClient(mapped{conn})
 }
 
-// Over returns both clients of a built-in extension whose manifest says
+// Over returns all clients of a built-in extension whose manifest says
 // "permissions: {admin: manage}"; see Reader.
 func Over(conn grpc.ClientConnInterface) *Client {
-	return &Client{ReadClient: Reader(conn), ManageClient: Manager(conn)}
+	return &Client{
+		ReadClient: Reader(conn), ManageClient: Manager(conn),
+		InstallationClient: adminv1.NewInstallationClient(mapped{conn}),
+	}
 }
 
 // mapped is a connection whose errors are those of package contract.

@@ -96,11 +96,39 @@ func Extensions(ctx context.Context, c adminv1.ReadClient) ([]*adminv1.Extension
 	return all.GetExtensions(), err
 }
 
-// Times of a restart.
+// Times of a change of an extension.
 const (
-	settleTime = 15 * time.Second
+	settleTime = 15 * time.Second // for a restart
 	settleLook = 20 * time.Millisecond
 )
+
+// Settled reports whether an extension is not on its way to another state.
+func Settled(x *adminv1.Extension) bool {
+	return !slices.Contains([]string{"inactive", "starting", "stopping"}, x.GetState())
+}
+
+// Await waits until the row of an extension, nil if there is none, is wanted, and returns the
+// last one that it has seen. It ends with the context, too; then ok is false.
+func Await(
+	ctx context.Context, c adminv1.ReadClient, id string, wanted func(*adminv1.Extension) bool,
+) (last *adminv1.Extension, ok bool) {
+	for {
+		all, err := Extensions(ctx, c)
+		if i := slices.IndexFunc(all, func(x *adminv1.Extension) bool { return x.GetId() == id }); i >= 0 {
+			last = all[i]
+		} else if err == nil {
+			last = nil
+		}
+		if err == nil && wanted(last) {
+			return last, true
+		}
+		select {
+		case <-ctx.Done():
+			return last, false
+		case <-time.After(settleLook):
+		}
+	}
+}
 
 // Restart restarts the process of an extension and waits up to 15 seconds for the
 // extension to settle. It returns all extensions of that process.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -14,6 +15,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 )
 
@@ -105,6 +108,9 @@ func (d *dashboard) submits(page, action, near string, fields ...string) string 
 	}
 	d.is("the page after "+action, `!window.old && document.readyState === "complete"`)
 	d.sent[action] = true
+	if strings.HasSuffix(action, "/look") {
+		return "" // a page of its own, which says nothing of a change
+	}
 	said := d.value(`document.querySelector(".said, .error")?.innerText || ""`)
 	if d.value(`Boolean(document.querySelector(".said"))`) != "true" {
 		d.t.Fatalf("%s is refused: %s %s", action, said, d.value(`document.querySelector("main").innerText`))
@@ -316,10 +322,67 @@ func (d *dashboard) extensionsStep() {
 	d.is("a log", `document.querySelector(".lines li")`)
 	d.submits(extensions+"/jotter", extensions+"/refuse", "jotter")
 	d.state(d.control(), "jotter", "not_allowed")
+	d.installStep()
 	d.submits(extensions, extensions+"/server/allow", "fake")
 	d.mcpReady("fake")
 	d.submits(extensions, extensions+"/server/refuse", "fake")
 	d.eventually("the server refused", func() bool { return d.mcpStatus("fake").Consent == "refused" })
+}
+
+// installStep installs an extension, updates, disables, enables and removes it.
+func (d *dashboard) installStep() {
+	const extensions, scribe = "/board/extensions", "/board/extensions/scribe"
+	looks := func(page, near string, fields ...string) string {
+		d.t.Helper()
+		d.submits(page, extensions+"/look", near, fields...)
+		return d.value(`document.querySelector("main").innerText`)
+	}
+	main := func() string { return d.value(`document.querySelector("main").innerText`) }
+	const manifest = "provides: {tools: true}\npermissions: {network: [api.example.org]}\n"
+	source := d.source("scribe", "tools", "1.0.0", manifest)
+	contains(d.t, "the offer", looks(extensions, "", "source", source),
+		"Install SCRIBE?", source, "api.example.org", "give tools to agents", "Allow and install")
+	hash := d.value(`document.querySelector("main input[name=hash]").value`)
+	d.source("scribe", "tools", "1.0.1", manifest)
+	for _, q := range []*adminv1.InstallRequest{{Source: source, Hash: hash, Allow: true}, {Source: "source/scribe"}, {}} {
+		if _, err := d.control().Install(d.world.ctx(), q); !errors.Is(err, contract.ErrInvalid) {
+			d.t.Errorf("%v is answered with %v", q, err)
+		}
+	}
+	d.has(false, "scribe", "extensions", "list")
+
+	contains(d.t, "the offer", looks(extensions, "", "source", source), "1.0.1")
+	d.sends(extensions+"/install", "Install without allowing it")
+	contains(d.t, "what is not allowed", main(), "scribe 1.0.1 is installed. It doesn't run until you allow it.")
+	d.notAllowed("scribe")
+	d.submits(scribe, extensions+"/allow", "scribe")
+	d.state(d.control(), "scribe", "active")
+	contains(d.t, "no update", looks(scribe, "scribe"), "SCRIBE is up to date")
+	d.source("scribe", "tools", "1.1.0", strings.Replace(manifest, "network", "publish: [system.user.notify], network", 1))
+	contains(d.t, "the update", looks(scribe, "scribe"), "Update SCRIBE?", "1.0.1 is installed", "asks for more")
+	d.sends(extensions+"/update", "Allow and update")
+	contains(d.t, "the update", main(), "scribe 1.1.0 is installed.")
+	d.state(d.control(), "scribe", "active")
+	contains(d.t, "the command line", d.must("extensions", "show", "scribe"), "1.1.0", source)
+
+	contains(d.t, "disabled", d.submits(scribe, extensions+"/disable", "scribe"), "scribe is disabled.")
+	d.state(d.control(), "scribe", "disabled")
+	contains(d.t, "config.yaml", d.text("config.yaml"), "scribe")
+	contains(d.t, "enabled", d.submits(extensions, extensions+"/enable", "scribe"), "scribe is enabled and active.")
+	contains(d.t, "removed", d.submits(scribe, extensions+"/remove", "scribe", "data", "yes"), "scribe is removed.")
+	d.has(false, "scribe", "extensions", "list")
+	if _, err := os.Stat(d.file("data", "scribe")); err == nil {
+		d.t.Error("the data of a removed extension stays")
+	}
+}
+
+// sends sends a form of the page that is open, by its button.
+func (d *dashboard) sends(action, button string) {
+	d.t.Helper()
+	d.run(chromedp.Evaluate(fmt.Sprintf(`window.old = true; [...document.querySelectorAll("form button")].find(
+		(b) => b.innerText === %q && b.form.getAttribute("action") === %q).click()`, button, action), nil))
+	d.is("the page after "+action, `!window.old && document.readyState === "complete"`)
+	d.sent[action] = true
 }
 
 func (d *dashboard) deliveriesStep() {

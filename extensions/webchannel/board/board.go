@@ -32,6 +32,7 @@ import (
 type Options struct {
 	Read   adminv1.ReadClient
 	Manage adminv1.ManageClient
+	Change adminv1.InstallationClient
 	Chat   chat.Conversations // only Say is used: questions are answered in the chat
 	Frame  Frame
 	Log    hclog.Logger
@@ -55,7 +56,7 @@ type board struct {
 	notes   notes
 	zones   zones
 	live    *live
-	changes []string // the paths of all forms
+	changes []string // the paths of all forms that change something
 }
 
 // Register adds the pages to a mux.
@@ -138,6 +139,37 @@ func (b *board) change(
 	mux *http.ServeMux, path string, who access, scope string, do func(q *request) (back, said string, err error),
 ) {
 	b.changes = append(b.changes, path)
+	b.form(mux, path, who, scope, func(w http.ResponseWriter, q *request) {
+		back, said, err := do(q)
+		if err != nil {
+			b.failed(w, q, err)
+			return
+		}
+		if said != "" {
+			back = withQuery(back, "said", b.notes.put(q.v, said, b.Now()))
+		}
+		http.Redirect(w, q.Request, back, http.StatusSeeOther)
+	})
+}
+
+// answer serves a form that changes nothing and is answered by a page.
+func (b *board) answer(
+	mux *http.ServeMux, path string, who access, scope string, show func(q *request) (*sheet, error),
+) {
+	b.form(mux, path, who, scope, func(w http.ResponseWriter, q *request) {
+		s, err := show(q)
+		if err != nil {
+			b.failed(w, q, err)
+			return
+		}
+		b.write(w, q, http.StatusOK, s)
+	})
+}
+
+// form serves a form.
+func (b *board) form(
+	mux *http.ServeMux, path string, who access, scope string, serve func(w http.ResponseWriter, q *request),
+) {
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 		q := b.request(r)
 		if !who.allows(q.v, scope, true) {
@@ -149,15 +181,7 @@ func (b *board) change(
 			b.fail(w, q, http.StatusBadRequest, q.say("The form can't be read. Please try again."))
 			return
 		}
-		back, said, err := do(q)
-		if err != nil {
-			b.failed(w, q, err)
-			return
-		}
-		if said != "" {
-			back = withQuery(back, "said", b.notes.put(q.v, said, b.Now()))
-		}
-		http.Redirect(w, r, back, http.StatusSeeOther)
+		serve(w, q)
 	})
 }
 

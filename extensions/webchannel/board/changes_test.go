@@ -9,7 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
 )
 
@@ -57,6 +61,26 @@ var changes = []struct {
 	{
 		"/board/extensions/restart", "id=jotter", false, `RestartRequest {"id":"jotter"}`, "/board/extensions/jotter",
 		"restarted with it: other.",
+	},
+	{
+		"/board/extensions/enable", "id=mcp", false, `EnableRequest {"id":"mcp","enabled":true}`, "/board/extensions/mcp",
+		"mcp is enabled and active.",
+	},
+	{
+		"/board/extensions/disable", "id=mcp", false, `EnableRequest {"id":"mcp"}`, "/board/extensions/mcp", "mcp is disabled.",
+	},
+	{
+		"/board/extensions/install", "source=https://x.example/jotter&hash=h1&allow=yes&tools=yes&replace=yes", false,
+		`InstallRequest {"source":"https://x.example/jotter","hash":"h1","allow":true,"tools":true,"replace":true,"by":"Anna"}`,
+		"/board/extensions/jotter", "jotter 1.2 is installed. It doesn&#39;t run until you allow it.",
+	},
+	{
+		"/board/extensions/update", "id=jotter&hash=h1", false, `InstallRequest {"id":"jotter","hash":"h1","by":"Anna"}`,
+		"/board/extensions/jotter", "jotter 1.2 is installed.",
+	},
+	{
+		"/board/extensions/remove", "id=jotter&data=yes", false, `RemoveRequest {"id":"jotter","data":true}`,
+		"/board/extensions", "jotter is removed.",
 	},
 	{
 		"/board/extensions/server/allow", "server=github", false, `mcp/allow {"server":"github"} for "", household false`,
@@ -148,7 +172,7 @@ func TestEachFormChangesWhatItSays(t *testing.T) {
 			done := c.done
 			switch {
 			case !strings.Contains(done, "/") || strings.HasPrefix(done, "owner says") || strings.Contains(done, " for "):
-			case strings.HasPrefix(done, "RevokeA"):
+			case strings.HasPrefix(done, "RevokeA"), strings.HasPrefix(done, "InstallR"):
 			case v.Owner():
 				done += ` for "", household false`
 			default:
@@ -174,6 +198,88 @@ func TestEachFormChangesWhatItSays(t *testing.T) {
 				t.Errorf("%s: %s says %q twice", c.path, to, c.said)
 			}
 		}
+	}
+}
+
+// TestAnOfferIsShownBeforeItIsInstalled: and only by a form with what was shown, of a person who
+// is logged in.
+func TestAnOfferIsShownBeforeItIsInstalled(t *testing.T) {
+	t.Parallel()
+	asks := &adminv1.Consent{State: "asks", Asks: []string{"read mail", "send mail"}, OffersTools: true}
+	asks.More = asks.Asks
+	more := proto.CloneOf(asks)
+	more.More = more.More[1:]
+	for _, c := range []struct {
+		name   string
+		offer  *adminv1.InstallResponse
+		form   string
+		wants  []string
+		absent string
+	}{
+		{
+			"new", &adminv1.InstallResponse{Consent: asks, Source: "/src", Publisher: "x.example", Uses: []string{"keeps notes"}},
+			"source=/src&index=/i",
+			[]string{
+				"Install Jotter?", "/src", "x.example", "read mail", "keeps notes", "Allow and install", "Install without allowing it",
+				`action="/board/extensions/install"`, `name="source" value="/src"`, `name="index" value="/i"`,
+				`name="hash" value="h1"`, `name="tools"`,
+			}, `name="replace"`,
+		},
+		{
+			"update", &adminv1.InstallResponse{
+				Consent: more, Installed: "1.1", Older: true, Foreign: "changed", NoLonger: []string{"sing"},
+			}, "id=jotter",
+			[]string{
+				"Update Jotter?", "1.1 is installed", "It asks for more", "send mail", "It no longer asks to:", "sing", "older",
+				"would be replaced", `name="replace" value="yes"`, `action="/board/extensions/update"`, "Allow and update",
+			}, "Install without allowing it",
+		},
+		{"nothing new", &adminv1.InstallResponse{Installed: "1.2", Current: true}, "id=jotter", []string{"Jotter is up to date"}, "<form"},
+		{"no permission", &adminv1.InstallResponse{}, "source=/src", []string{"It asks for no permission."}, `name="allow"`},
+	} {
+		s := newSite(t)
+		c.offer.Id, c.offer.Name, c.offer.Version, c.offer.Hash = "jotter", "Jotter", "1.2", "h1"
+		s.offered = c.offer
+		form, _ := url.ParseQuery(c.form)
+		w := s.post(anna, "/board/extensions/look", form)
+		body := w.Body.String()
+		checkHTML(t, c.name, body)
+		for _, want := range c.wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: the offer lacks %q:\n%s", c.name, want, body)
+			}
+		}
+		if w.Code != http.StatusOK || strings.Contains(body, c.absent) || len(s.done) != 1 || strings.Contains(s.done[0], "hash") {
+			t.Errorf("%s: %d, %v\n%s", c.name, w.Code, s.done, body)
+		}
+		if w := s.post(boris, "/board/extensions/look", form); w.Code != http.StatusForbidden {
+			t.Errorf("%s: a member looks: %d", c.name, w.Code)
+		}
+	}
+	program := anna
+	program.Token, program.Scopes = "ci", []string{door.ScopeAll}
+	program.Login = ""
+	old := anna
+	old.Began = noon.Add(-time.Hour)
+	s := newSite(t)
+	for path, form := range map[string]string{
+		"look": "source=/src", "install": "source=/src&hash=h1", "update": "id=jotter&hash=h1",
+	} {
+		values, _ := url.ParseQuery(form)
+		for _, v := range []door.Visitor{program, old} {
+			if w := s.post(v, "/board/extensions/"+path, values); w.Code != http.StatusForbidden {
+				t.Errorf("a token, or an old login, may use %s: %d", path, w.Code)
+			}
+		}
+		values.Del("hash")
+		if path == "install" || path == "update" {
+			if w := s.post(anna, "/board/extensions/"+path, values); w.Code != http.StatusUnprocessableEntity {
+				t.Errorf("%s without a look: %d", path, w.Code)
+			}
+		}
+	}
+	if len(s.done) > 0 {
+		t.Errorf("the kernel was asked: %v", s.done)
 	}
 }
 

@@ -38,6 +38,9 @@ func (q *request) extensionSheet(x *adminv1.Extension) *sheet {
 			Question: q.say("Restart %s? Unfinished deliveries are repeated; nothing is lost.", x.GetId()),
 		}}
 	}
+	if x.GetState() == "disabled" {
+		about.Forms = append(about.Forms, q.enableForm(x))
+	}
 	s.Blocks = append(s.Blocks, about)
 	if x.GetConsent() != nil {
 		s.Blocks = append(s.Blocks, q.consentBlocks(x)...)
@@ -58,6 +61,9 @@ func (q *request) extensionSheet(x *adminv1.Extension) *sheet {
 			b.Lines = append(b.Lines, line{Text: strings.TrimRight(l, "\n")})
 		}
 		s.Blocks = append(s.Blocks, b)
+	}
+	if change := q.changeForms(x); len(change) > 0 {
+		s.Blocks = append(s.Blocks, block{Title: q.say("Change"), Forms: change})
 	}
 	s.Blocks = append(s.Blocks, q.logBlock(x.GetId()), block{Links: []link{
 		{Text: q.say("All extensions"), Href: extensionsPath},

@@ -35,7 +35,7 @@ func (b *board) extensions(mux *http.ServeMux) {
 			},
 			Empty: q.say("There are no extensions."),
 		}
-		unused := *t
+		unused := table{Head: []string{q.say("Extension"), q.say("What it is")}}
 		var asked []string
 		for _, x := range all {
 			if x.GetConsent().GetState() == "asks" {
@@ -46,13 +46,16 @@ func (b *board) extensions(mux *http.ServeMux) {
 				sandbox = q.state(x.GetSandbox().GetLevel())
 			}
 			detail, _, _ := strings.Cut(cmp.Or(x.GetDetail(), x.GetProblem()), "\n")
-			to := t
+			who := cell{Text: x.GetId(), Sub: x.GetName(), Href: pathOf(x.GetId())}
 			if x.GetState() == "disabled" {
-				to = &unused
+				unused.Rows = append(unused.Rows, row{
+					Cells: []cell{who, text(dash(q.whatItIs(x)))}, Forms: []form{q.enableForm(x)},
+				})
+				continue
 			}
-			to.Rows = append(to.Rows, row{Cells: []cell{
-				{Text: x.GetId(), Sub: x.GetName(), Href: extensionsPath + "/" + url.PathEscape(x.GetId())},
-				q.state(x.GetState()), q.state(x.GetReadiness()), sandbox, q.at(x.GetSinceUs()), text(dash(q.translate(detail))),
+			t.Rows = append(t.Rows, row{Cells: []cell{
+				who, q.state(x.GetState()), q.state(x.GetReadiness()), sandbox, q.at(x.GetSinceUs()),
+				text(dash(q.translate(detail))),
 			}})
 		}
 		s := &sheet{Title: q.say("Extensions"), Blocks: []block{{Problems: asked, Table: t}}}
@@ -62,9 +65,7 @@ func (b *board) extensions(mux *http.ServeMux) {
 		if len(unused.Rows) > 0 {
 			s.Blocks = append(s.Blocks, block{Title: q.say("Not enabled"), Folded: true, Table: &unused})
 		}
-		s.Blocks = append(s.Blocks, block{Text: []string{
-			q.say("`switchboard extensions install` installs one, `enable`, `disable` and `remove` change what is there."),
-		}})
+		s.Blocks = append(s.Blocks, q.installBlock())
 		return s, nil
 	})
 	b.page(mux, extensionsPath+"/{id}", owners, door.ScopeAdmin, func(q *request) (*sheet, error) {
@@ -83,7 +84,11 @@ func (b *board) extensions(mux *http.ServeMux) {
 		return q.extensionSheet(all[i]), nil
 	})
 	b.extensionChanges(mux)
+	b.installations(mux)
 }
+
+// pathOf is the page of an extension.
+func pathOf(id string) string { return extensionsPath + "/" + url.PathEscape(id) }
 
 // allExtensions returns the extensions, with a note at those that are busy.
 func (q *request) allExtensions() ([]*adminv1.Extension, error) {
@@ -153,7 +158,7 @@ func (b *board) extensionChanges(mux *http.ServeMux) {
 			case !allow:
 				said = q.say("%s is refused, and doesn't run.", q.field("id"))
 			}
-			return extensionsPath + "/" + url.PathEscape(q.field("id")), said, err
+			return pathOf(q.field("id")), said, err
 		}
 	}
 	b.change(mux, extensionsPath+"/allow", owners, door.ScopeAdmin, decide(true))
@@ -168,7 +173,7 @@ func (b *board) extensionChanges(mux *http.ServeMux) {
 		if len(others) > 0 {
 			said += " " + q.say("These share its process and restarted with it: %s.", strings.Join(others, ", "))
 		}
-		return extensionsPath + "/" + url.PathEscape(q.field("id")), said, nil
+		return pathOf(q.field("id")), said, nil
 	})
 	for _, verb := range []string{"allow", "refuse"} {
 		b.change(mux, extensionsPath+"/server/"+verb, owners, door.ScopeAdmin, func(q *request) (string, string, error) {

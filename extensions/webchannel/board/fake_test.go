@@ -36,6 +36,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 type kernel struct {
 	adminv1.ReadClient
 	adminv1.ManageClient
+	adminv1.InstallationClient
 	chat.Conversations
 
 	mu            sync.Mutex
@@ -56,6 +57,7 @@ type kernel struct {
 	logs          []string
 	tools         map[string]string // answers by name
 	refused       map[string]string // errors of tools
+	offered       *adminv1.InstallResponse
 	follow        chan *busv1.Event
 	statuses      int      // how often the status was read
 	done          []string // what was changed, in the order of the requests
@@ -202,6 +204,30 @@ func (k *kernel) Restart(
 	return &adminv1.RestartResponse{Restarted: []string{q.GetId(), "other"}}, k.err
 }
 
+func (k *kernel) Enable(
+	_ context.Context, q *adminv1.EnableRequest, _ ...grpc.CallOption,
+) (*adminv1.EnableResponse, error) {
+	k.note(q)
+	return &adminv1.EnableResponse{Changed: true}, k.err
+}
+
+func (k *kernel) Install(
+	_ context.Context, q *adminv1.InstallRequest, _ ...grpc.CallOption,
+) (*adminv1.InstallResponse, error) {
+	k.note(q)
+	if k.offered == nil {
+		k.offered = &adminv1.InstallResponse{Id: "jotter", Version: "1.2", Hash: "h1"}
+	}
+	return k.offered, k.err
+}
+
+func (k *kernel) Remove(
+	_ context.Context, q *adminv1.RemoveRequest, _ ...grpc.CallOption,
+) (*adminv1.RemoveResponse, error) {
+	k.note(q)
+	return &adminv1.RemoveResponse{Data: "/home/data/" + q.GetId()}, k.err
+}
+
 func (k *kernel) Send(_ context.Context, q *adminv1.SendRequest, _ ...grpc.CallOption) (*adminv1.Sent, error) {
 	k.note(q)
 	return &adminv1.Sent{Status: "delivered"}, k.err
@@ -323,7 +349,9 @@ func (k *kernel) Read(context.Context, door.Visitor, string, int64) error { retu
 
 // The people of the tests.
 var (
-	anna  = door.Visitor{Person: "owner", Account: "a1", User: "anna", Name: "Anna", Role: "owner", Login: "l1"}
+	anna = door.Visitor{
+		Person: "owner", Account: "a1", User: "anna", Name: "Anna", Role: "owner", Login: "l1", Began: noon,
+	}
 	boris = door.Visitor{Person: "p2", Account: "a2", User: "boris", Name: "Boris", Role: "member", Login: "l2"}
 	gus   = door.Visitor{Person: "p3", Account: "a3", User: "gus", Name: "Gus", Role: "guest", Login: "l3"}
 )
@@ -341,7 +369,7 @@ func newSite(t *testing.T) *site {
 	k := known()
 	s := &site{kernel: k, t: t, mux: http.NewServeMux()}
 	s.board = register(s.mux, Options{
-		Read: k, Manage: k, Chat: k, Now: func() time.Time { return noon },
+		Read: k, Manage: k, Change: k, Chat: k, Now: func() time.Time { return noon },
 		Frame: func(w http.ResponseWriter, _ *http.Request, p Page) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.WriteHeader(p.Status)
@@ -396,6 +424,7 @@ func known() *kernel {
 			},
 			{Id: "mcp", Name: "MCP", State: "active", Readiness: "ready", SinceUs: us},
 			{Id: "telegram_channel", Name: "Telegram", State: "failed", Detail: "no token", SinceUs: us},
+			{Id: "web", Name: "Web", Builtin: true, State: "disabled", Kinds: []string{"tools"}},
 		},
 		dir: &adminv1.DirectoryResponse{
 			DefaultChannel: "telegram_channel", DefaultAgent: "chat",

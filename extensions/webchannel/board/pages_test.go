@@ -41,12 +41,14 @@ var pages = []struct {
 	}, nil},
 	{"/board/extensions", []string{
 		"jotter", "not allowed", "partly limited", "jotter asks for your permission", "github", "the network", "not started",
+		"Install an extension", "Not enabled", "Web", "Enable",
 	}, nil},
 	{"/board/extensions/jotter", []string{
 		"read mail", "send mail", "keeps notes", "panic: boom", "exit status 1", "no landlock", "a problem", "warn  poll: slow",
 		"after=3s", "not json", "It runs with the permissions that it had until you decide.",
 	}, nil},
-	{"/board/extensions/telegram_channel", []string{"failed", "no token", "Restart"}, nil},
+	{"/board/extensions/telegram_channel", []string{"failed", "no token", "Restart", "Disable", "Remove"}, nil},
+	{"/board/extensions/web", []string{"disabled", "Enable"}, nil},
 	{"/board/extensions/kernel", []string{"warn  poll: slow"}, nil},
 	{"/board/sessions", []string{"telegram_channel 1001", "web_channel boris", "2 messages wait"}, []string{"web_channel boris"}},
 	{"/board/sessions/s1", []string{

@@ -161,7 +161,7 @@ func (d *Door) byLogin(ctx context.Context, token string) (Visitor, bool) {
 			d.o.Log.Debug("note a visit", "error", err)
 		}
 	}
-	v.Login = l.ID
+	v.Login, v.Began = l.ID, l.Began
 	return v, true
 }
 

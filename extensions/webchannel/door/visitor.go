@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Scopes of tokens. A token may do what its scopes name, and never more than the person it
@@ -47,7 +48,15 @@ type Visitor struct {
 	Scopes   []string
 	// Login identifies the login of a page; it changes with each one and is no secret.
 	Login string
+	Began time.Time // of the login
 }
+
+// freshLogin is for how long a login counts as fresh.
+const freshLogin = 15 * time.Minute
+
+// Fresh reports whether the person logged in a moment ago: whoever has the cookie of an older
+// login has no link, which only the command line and the person's other channels give.
+func (v Visitor) Fresh(now time.Time) bool { return v.Login != "" && now.Sub(v.Began) < freshLogin }
 
 // Owner reports whether the visitor is the owner.
 func (v Visitor) Owner() bool { return v.Role == "owner" }
