@@ -173,7 +173,7 @@ func (w *taskWatch) end() {
 		p.line("\nfinished: %s, before it began", how)
 	default:
 		took := float64(t.FinishedAt.Sub(t.StartedAt)) / float64(time.Millisecond)
-		p.line("\nfinished: %s, after %s", how, admin.Duration(took))
+		p.line("\nfinished: %s, after %s", how, admin.Duration("", took))
 	}
 	for _, part := range []struct{ title, text string }{{"partial output", t.Partial}, {"error", t.Error},
 		{"result", t.Output}} {

@@ -53,7 +53,7 @@ func (p *printer) trace(t *admin.Trace) {
 	p.faint(fmt.Sprintf("%7s %7s", "after", "took"))
 	p.node(t, t.Tree, "", "", map[string]bool{})
 	p.line("")
-	p.line("%s in all, from %s", admin.Duration(t.Millis), t.At.In(p.zone).Format("2006-01-02 15:04:05.000 MST"))
+	p.line("%s in all, from %s", admin.Duration("", t.Millis), t.At.In(p.zone).Format("2006-01-02 15:04:05.000 MST"))
 	if t.Until != "" {
 		p.faint("Events after " + t.Until + " were not searched.")
 	}
@@ -70,9 +70,9 @@ func (p *printer) trace(t *admin.Trace) {
 func (p *printer) node(t *admin.Trace, n *admin.Node, lead, below string, shown map[string]bool) {
 	took := ""
 	if n.TookMillis != nil {
-		took = admin.Duration(*n.TookMillis)
+		took = admin.Duration("", *n.TookMillis)
 	}
-	after := admin.Duration(t.After(n))
+	after := admin.Duration("", t.After(n))
 	mark := " "
 	if n.ID == t.Asked && t.Asked != t.Root {
 		mark = ">"
@@ -102,13 +102,13 @@ func (p *printer) step(n *admin.Node, withText bool, room int) string {
 	if n.Result != "" && n.Kind == admin.KindTool && n.State == "done" && together(n.Name) {
 		result = ", " + quote(n.Result)
 	}
-	title := n.Title(func(s string) string { return p.paint(green, s) })
-	ended := n.Ended(func(s string) string { return p.paint(stateColor(s), s) })
+	title := n.Title("", func(s string) string { return p.paint(green, s) })
+	ended := n.Ended("", func(state, _ string) string { return p.paint(stateColor(state), state) })
 	if p.width == 0 {
 		return title + text + ended + result
 	}
 	unpainted := func(s string) string { return s }
-	bare := [2]string{n.Title(unpainted), n.Ended(unpainted)}
+	bare := [2]string{n.Title("", unpainted), n.Ended("", func(state, _ string) string { return state })}
 	left := room - markdown.Width(bare[0]+bare[1])
 	if result != "" { // text and result share the room
 		result = cut(result, max(leastColumn, left-min(markdown.Width(text), left/2)))

@@ -31,6 +31,12 @@ func newBuilder(r *rows) *builder {
 	}
 }
 
+// Names that traces give.
+const (
+	routerName       = "router"
+	defaultRecipient = "the default recipient"
+)
+
 // commit identifies the events that one call published.
 type commit struct {
 	cause string
@@ -129,7 +135,7 @@ func (b *builder) event(e Event) *Node {
 		if d.GetTopic() != e.GetTopic() || !own {
 			at = &Node{Kind: KindDelivery, Name: d.GetExtension(), At: n.At}
 			if d.GetExtension() == contract.KernelSource {
-				at.Name = "router"
+				at.Name = routerName
 			}
 			n.Children = append(n.Children, at)
 		}
@@ -175,7 +181,7 @@ func describe(n *Node, e Event) {
 	}
 	n.Text, n.Session, n.State, n.Reason = shorten(cmp.Or(p.Text, p.Prompt)), p.Session, p.Outcome, shorten(p.Reason)
 	if strings.HasPrefix(e.GetTopic(), contract.TopicChannelSend) {
-		n.Conversation = cmp.Or(p.Conversation, "the default recipient")
+		n.Conversation = cmp.Or(p.Conversation, defaultRecipient)
 	}
 }
 

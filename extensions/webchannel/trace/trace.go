@@ -79,7 +79,9 @@ func (o Options) tree(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := &picture{ID: r.PathValue("id"), Trace: t, All: r.URL.Query().Has("all")}
+	p := &picture{
+		ID: r.PathValue("id"), Trace: t, All: r.URL.Query().Has("all"), language: door.From(r.Context()).Language,
+	}
 	root := t.Tree
 	if !p.All {
 		root = t.Story()
@@ -99,6 +101,8 @@ type picture struct {
 	Trace *admin.Trace
 	All   bool // every event and delivery
 	Rows  []row
+
+	language string
 }
 
 // row is one step.
@@ -121,9 +125,10 @@ const most = 12
 
 func (p *picture) add(n *admin.Node, level int) {
 	plain := func(s string) string { return s }
+	ended := n.Ended(p.language, func(_, shown string) string { return shown })
 	x := row{
-		Level: min(level, most), Title: n.Title(plain), Text: n.Text, Ended: strings.TrimPrefix(n.Ended(plain), ": "),
-		State: color(n.State), After: admin.Duration(p.Trace.After(n)), Asked: n.ID == p.Trace.Asked, Href: href(n),
+		Level: min(level, most), Title: n.Title(p.language, plain), Text: n.Text,
+		Ended: strings.TrimLeft(ended, ":, "), State: color(n.State), After: admin.Duration(p.language, p.Trace.After(n)), Asked: n.ID == p.Trace.Asked, Href: href(n),
 	}
 	if n.Kind == admin.KindTool && n.State == "done" {
 		x.Result = n.Result
@@ -133,7 +138,7 @@ func (p *picture) add(n *admin.Node, level int) {
 	took := p.Trace.Millis - p.Trace.After(n) // of one that has not ended
 	if n.TookMillis != nil {
 		took = *n.TookMillis
-		x.Took = admin.Duration(took)
+		x.Took = admin.Duration(p.language, took)
 	} else if n.State != "running" {
 		took = 0
 	}
@@ -178,6 +183,7 @@ type opened struct {
 	At         time.Time
 	Deliveries []delivery
 	Call       *adminv1.Call
+	State      string // of the call, in the visitor's language
 	Arguments  string
 	Result     string
 	Request    *sent.Request
@@ -186,6 +192,7 @@ type opened struct {
 type delivery struct {
 	*adminv1.Delivery
 	Color   string
+	Shown   string // its state, in the visitor's language
 	Started time.Time
 	Settled time.Time
 }
@@ -216,9 +223,12 @@ func (o Options) event(r *http.Request, x *opened, id string) error {
 	if err != nil {
 		return err
 	}
+	language := door.From(r.Context()).Language
 	x.Event, x.Payload, x.At = &e, indented(e.GetPayload()), time.UnixMicro(e.GetCreatedAtUs())
 	for _, d := range e.Deliveries {
-		x.Deliveries = append(x.Deliveries, delivery{d, color(d.GetState()), at(d.GetStartedAtUs()), at(d.GetSettledAtUs())})
+		x.Deliveries = append(x.Deliveries, delivery{
+			d, color(d.GetState()), admin.StateIn(language, d.GetState()), at(d.GetStartedAtUs()), at(d.GetSettledAtUs()),
+		})
 	}
 	return nil
 }
@@ -231,6 +241,7 @@ func (o Options) call(r *http.Request, x *opened, id string) error {
 	if len(calls) == 0 {
 		return fmt.Errorf("%w: there is no step %q", contract.ErrNotFound, id)
 	}
+	x.State = admin.StateIn(door.From(r.Context()).Language, calls[0].GetState())
 	x.Call, x.At = calls[0], time.UnixMicro(calls[0].GetStartedAtUs())
 	x.Arguments, x.Result = indented(calls[0].GetArguments()), indented([]byte(calls[0].GetResult()))
 	return nil

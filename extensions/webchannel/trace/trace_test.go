@@ -203,6 +203,26 @@ func TestTheTree(t *testing.T) {
 	}
 }
 
+// A visitor reads the steps, their outcomes and their times in one language.
+func TestTheTreeIsInTheLanguageOfTheVisitor(t *testing.T) {
+	t.Parallel()
+	russian := owner
+	russian.Language = "ru"
+	for path, want := range map[string][]string{
+		"/trace/e1":     {"модель openai/m вызывает notes/add", "инструмент notes/add", "2 неудачные попытки", "100 мс"},
+		"/trace/e1?all": {"ход 4: main", "мс"},
+		"/step/c1":      {"выполнено"},
+	} {
+		_, body := get(t, path, russian)
+		has(t, body, want...)
+		for _, english := range []string{"calls", "handled", "failed 2", "turn 4", " ms<", ">done<"} {
+			if strings.Contains(body, english) {
+				t.Errorf("%s has %q in\n%s", path, english, body)
+			}
+		}
+	}
+}
+
 func TestStepsOpen(t *testing.T) {
 	t.Parallel()
 	_, body := get(t, "/step/e2", owner)
