@@ -212,7 +212,7 @@ func (p *printer) wholeEvent(e admin.Event) {
 		}
 		took := "-"
 		if d.StartedAtUs != 0 && d.SettledAtUs != 0 {
-			took = admin.Duration("", float64(d.SettledAtUs-d.StartedAtUs) / 1000)
+			took = admin.Duration("", float64(d.SettledAtUs-d.StartedAtUs)/1000)
 		}
 		rows = append(rows, []cell{text(d.Extension), state(became), text(fmt.Sprint(d.Attempts)), text(took), text(note)})
 	}
