@@ -44,8 +44,14 @@ func RestoreBackup(ctx context.Context, home *config.Home, file string, storeOnl
 }
 
 // whileLocked runs f while it holds the lock of the home, so no kernel can run.
-func whileLocked(home *config.Home, f func() error) error {
-	lock, err := lockHome(home, heldByBackup)
+func whileLocked(home *config.Home, f func() error) error { return lockedFor(home, heldByBackup, f) }
+
+// WhileMoving runs f, which moves the state of the home into a cluster or out of it, while
+// no kernel can run. ErrRunning: one runs.
+func WhileMoving(home *config.Home, f func() error) error { return lockedFor(home, heldToMove, f) }
+
+func lockedFor(home *config.Home, holder string, f func() error) error {
+	lock, err := lockHome(home, holder)
 	if err != nil {
 		return err
 	}

@@ -105,6 +105,10 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	if err := finishRestore(o.Home); err != nil {
 		return nil, err
 	}
+	if _, err := os.Stat(o.Home.Joining()); err == nil {
+		return nil, fmt.Errorf("%w: finish that with `switchboard cluster join`, or take it back with `switchboard cluster "+
+			"leave`", ErrJoining)
+	}
 	if err := install.Recover(o.Home); err != nil {
 		return nil, err
 	}

@@ -24,11 +24,18 @@ var ErrStopping = fmt.Errorf("%w, and is shutting down", ErrRunning)
 // ErrBusy means that a backup of the home is being made or restored.
 var ErrBusy = errors.New("a backup of this home is being made or restored")
 
+// ErrMoving means that the home is joining or leaving a cluster in another process.
+var ErrMoving = errors.New("this home is joining or leaving a cluster")
+
+// ErrJoining means that the home began to join a cluster and has not finished.
+var ErrJoining = errors.New("this home is joining a cluster")
+
 // Holders of the lock of a home, written into its file.
 const (
 	heldByKernel = "kernel"
 	heldToStop   = "stopping" // a kernel that shuts down
 	heldByBackup = "backup"
+	heldToMove   = "cluster" // while it joins a cluster, or leaves it
 )
 
 // lockHome locks the home for a kernel, or for a backup without a kernel. The lock
@@ -48,6 +55,8 @@ func lockHome(home *config.Home, holder string) (*os.File, error) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		case by == heldByBackup:
 			return nil, fmt.Errorf("%w (%s, pid %s): wait until it has finished", ErrBusy, home.Path(), pid)
+		case by == heldToMove:
+			return nil, fmt.Errorf("%w (%s, pid %s): wait until it has finished", ErrMoving, home.Path(), pid)
 		case by == heldToStop:
 			return nil, fmt.Errorf("%w (%s, pid %s): wait until it has finished", ErrStopping, home.Path(), pid)
 		}

@@ -103,22 +103,9 @@ func clusterOptions(h *config.Home) (o cluster.Options, err error) {
 			return o, fmt.Errorf("start the node: the connection string of PostgreSQL is missing: name a file that holds it "+
 				"as dsn_file in %s, or set %s", h.ClusterFile(), clusterDSN)
 		}
-		path := settings.DSNFile
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(h.Path(), path)
+		if o.DSN, err = readDSN(h, settings.DSNFile); err != nil {
+			return o, err
 		}
-		info, err := os.Stat(path)
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			err = fmt.Errorf("%w: others can read it: chmod 600 %s", fs.ErrPermission, path)
-		}
-		var text []byte
-		if err == nil {
-			text, err = os.ReadFile(path) //nolint:gosec // named in the configuration
-		}
-		if err != nil {
-			return o, fmt.Errorf("read the connection string of PostgreSQL: %w", err)
-		}
-		o.DSN = strings.TrimSpace(string(text))
 	}
 	host, err := os.Hostname()
 	if o.Name = cmp.Or(o.Name, host); o.Name == "" {
@@ -127,4 +114,23 @@ func clusterOptions(h *config.Home) (o cluster.Options, err error) {
 	self, err := os.Executable()
 	o.Guard = []string{self, guardCommand}
 	return o, err
+}
+
+// readDSN reads a connection string from a file that only this user can read.
+func readDSN(h *config.Home, path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(h.Path(), path)
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		err = fmt.Errorf("%w: others can read it: chmod 600 %s", fs.ErrPermission, path)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path) //nolint:gosec // named by the owner
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the connection string of PostgreSQL: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }

@@ -58,7 +58,7 @@ func newRootCommand() *cobra.Command {
 		newAgentsCommand(), newModelsCommand(),
 		newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(),
 		newMemoryCommand(), newMCPCommand(), newTokensCommand(),
-		newConfigCommand(), newServiceCommand(), newBackupCommand())
+		newConfigCommand(), newServiceCommand(), newBackupCommand(), newClusterCommand())
 	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand(), newUsageCommand())
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,

@@ -31,6 +31,10 @@ func LoadCluster(file string) (*Cluster, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the settings of this node: %w", err)
 	}
+	return parseCluster(file, data)
+}
+
+func parseCluster(file string, data []byte) (*Cluster, error) {
 	c := &Cluster{}
 	doc := strictyaml.Decode(file, data, c, checks)
 	if err := doc.Problems().Err(); err != nil {

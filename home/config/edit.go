@@ -26,6 +26,23 @@ type Setting struct {
 // is, including comments and order, except that the blank lines of a changed top-level
 // key may go. The result is valid.
 func Edit(file string, text []byte, settings ...Setting) ([]byte, error) {
+	text, err := apply(file, text, settings)
+	if err == nil {
+		_, err = Parse(file, text)
+	}
+	return text, err
+}
+
+// EditCluster is Edit for a cluster.yaml.
+func EditCluster(file string, text []byte, settings ...Setting) ([]byte, error) {
+	text, err := apply(file, text, settings)
+	if err == nil {
+		_, err = parseCluster(file, text)
+	}
+	return text, err
+}
+
+func apply(file string, text []byte, settings []Setting) ([]byte, error) {
 	for _, s := range settings {
 		next, err := edit(text, s)
 		if err != nil {
@@ -33,8 +50,7 @@ func Edit(file string, text []byte, settings ...Setting) ([]byte, error) {
 		}
 		text = next
 	}
-	_, err := Parse(file, text)
-	return text, err
+	return text, nil
 }
 
 // errComplex means that an edit would lose something.

@@ -166,6 +166,9 @@ func (h *Home) Files() string { return filepath.Join(h.path, "blobs") }
 // Extensions has a directory for each dropped-in extension. OpenHome creates it.
 func (h *Home) Extensions() string { return filepath.Join(h.path, "extensions") }
 
+// Joining is the file that a home has while it joins a cluster.
+func (h *Home) Joining() string { return filepath.Join(h.path, "cluster-join.json") }
+
 // Backups has the nightly backups, and manual ones by default.
 func (h *Home) Backups() string { return filepath.Join(h.path, "backups") }
 

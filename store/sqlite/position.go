@@ -100,3 +100,13 @@ func Detach(path string) error {
 	}
 	return nil
 }
+
+// PositionOf returns the position of a closed copy.
+func PositionOf(path string) (at commitlog.Position, err error) {
+	err = inspect(path, func(conn *sqlite.Conn) error {
+		p, err := readPlace(conn)
+		at = p.Position
+		return err
+	})
+	return at, err
+}

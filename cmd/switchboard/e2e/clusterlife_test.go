@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/switchboard-run/switchboard/store/postgres/postgrestest"
+)
+
+// killedAt runs a command and kills it after a time, and reports whether that was before
+// it had ended by itself.
+func (w *world) killedAt(after time.Duration, args ...string) bool {
+	w.t.Helper()
+	cmd := w.command(args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+	err := cmd.Wait()
+	timer.Stop()
+	if err != nil && cmd.ProcessState.Exited() {
+		w.t.Fatalf("switchboard %s: %v: %s", strings.Join(args, " "), err, out.String())
+	}
+	return err != nil
+}
+
+// untilDone kills a command later and later, until it has ended by itself.
+func (w *world) untilDone(args ...string) {
+	w.t.Helper()
+	killed := 0
+	for after := rand.N(killStep); w.killedAt(after, args...); after += killStep { //nolint:gosec // a test
+		killed++
+	}
+	w.t.Logf("switchboard %s was killed %d times", strings.Join(args, " "), killed)
+}
+
+const killStep = 40 * time.Millisecond
+
+const passport = "renew the passport"
+
+// aHomeWithData is one with a reminder, a conversation and a file.
+func aHomeWithData(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.start()
+	contains(t, "a reminder", w.chats("in 400 days remind me to "+passport), "passport")
+	w.chats("/attach "+sparse(t, 3<<20), "look at this")
+	if w.fileCount() == 0 {
+		t.Fatal("the file was not stored")
+	}
+	return w
+}
+
+// fileCount counts the files of messages in the home.
+func (w *world) fileCount() (n int) {
+	_ = filepath.WalkDir(w.file("blobs"), func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
+// A home joins with all that it has, leaves the cell to another machine, which has it too,
+// and takes it back; each command is killed at random instants.
+func TestAHomeJoinsAndLeaves(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	dsn := server.Database()
+	a := aHomeWithData(t)
+	a.write(dsn+"\n", 0o600, "dsn")
+	join := []string{"cluster", "join", "--dsn-file", a.file("dsn"), "--node", "a"}
+	a.refused("stop it first", join...)
+	a.stop()
+
+	a.untilDone(join...)
+	contains(t, "join again", a.must(join...), "serves the cell home")
+	contains(t, "the settings of the node", a.text("cluster.yaml"), "node: a", "cell: home", "dsn_file: dsn")
+	a.refused("belongs to a cluster", "run")
+	for _, name := range []string{"switchboard.db", "switchboard.db.before-cluster"} {
+		if _, err := os.Stat(a.file(name)); err != nil {
+			t.Error(err)
+		}
+	}
+	// The old store is not one to start with.
+	old := newWorld(t)
+	kept, err := os.ReadFile(a.file("switchboard.db.before-cluster"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.write(string(kept), 0o600, "switchboard.db")
+	old.refused("belongs to a cluster", "run")
+
+	a.runs = []string{"--cluster"}
+	a.start()
+	contains(t, "the reminders", a.must("schedules", "list"), passport)
+	contains(t, "a new one", a.chats("in 300 days remind me to water the plants"), "plants")
+	a.refused("stop it first", "cluster", "leave", "--keep-data")
+
+	// A second machine only writes its configuration; one with a state of its own is refused.
+	b, other := newWorld(t), aHomeWithData(t)
+	other.stop()
+	for _, w := range []*world{b, other} {
+		w.write(dsn+"\n", 0o600, "dsn")
+	}
+	other.refused("both have a state", "cluster", "join", "--dsn-file", other.file("dsn"), "--node", "other")
+	b.refused("is running already", "cluster", "join", "--dsn-file", b.file("dsn"), "--node", "a")
+	contains(t, "b joins", b.must("cluster", "join", "--dsn-file", b.file("dsn"), "--node", "b"), "serves the cell home")
+	a.crash()
+	b.runs = []string{"--cluster"}
+	b.start()
+	contains(t, "the reminders of b", b.must("schedules", "list"), passport, "plants")
+	a.refused("other nodes serve the cell (b)", "cluster", "leave", "--keep-data")
+	b.crash()
+
+	if err := os.RemoveAll(b.file("blobs")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	b.untilDone("cluster", "leave", "--keep-data", "--dsn-file", b.file("dsn")) // the settings go before it ends
+	if b.fileCount() == 0 {
+		t.Error("the file of the message did not come along")
+	}
+	a.refused("the node b took its state along", "run", "--cluster")
+	contains(t, "a leaves", a.must("cluster", "leave"), "has left the cell home")
+	b.runs = nil
+	b.start()
+	contains(t, "the reminders that b took along", b.must("schedules", "list"), passport, "plants")
+	contains(t, "a check", b.must("doctor", "--offline"), "1 file of messages")
+}
+
+// Who began to join can take it back while the state is not moved.
+func TestJoiningIsTakenBack(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	a := aHomeWithData(t)
+	a.write(server.Database()+"\n", 0o600, "dsn")
+	a.stop()
+	join := []string{"cluster", "join", "--dsn-file", a.file("dsn"), "--node", "a"}
+	for after := killStep; a.killedAt(after, join...); after += killStep / 8 {
+		if _, err := os.Stat(a.file("cluster-join.json")); err != nil {
+			continue
+		}
+		a.refused("joining a cluster", "run")
+		out, complaints, code := a.cli("cluster", "leave", "--dsn-file", a.file("dsn"))
+		if code == 0 {
+			contains(t, "leave", out, "Its store is its own again")
+			break
+		}
+		contains(t, "leave", complaints, "its state is in the cell already")
+		a.must(join...)
+	}
+	if _, err := os.Stat(a.file("cluster.yaml")); err == nil { // the state was moved at once
+		a.must("cluster", "leave", "--keep-data")
+	}
+	a.start()
+	contains(t, "the reminders", a.must("schedules", "list"), passport)
+}

@@ -1,0 +1,9 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/switchboard-run/switchboard/store/commitlog"
+)
+
+func entryTime(e commitlog.Entry) time.Time { return time.UnixMicro(e.Time) }
