@@ -23,6 +23,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"github.com/switchboard-run/switchboard/home/backup"
 	"github.com/switchboard-run/switchboard/home/config"
@@ -130,7 +131,11 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	if err := prepareConsent(o.Home); err != nil {
 		return nil, err
 	}
-	store := sync.OnceValues(func() (journal.Store, error) { return i.openStore(ctx) })
+	token, err := newToken(o.Home)
+	if err != nil {
+		return nil, err
+	}
+	store := sync.OnceValues(func() (journal.Store, error) { return i.openStore(ctx, token) })
 	go func() { _, _ = store() }() // while manifests are read and processes start
 	defer func() {
 		if s, openErr := store(); err != nil && i.Kernel == nil && openErr == nil {
@@ -144,10 +149,6 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 		return nil, err
 	}
 	i.keeper = i.newKeeper()
-	token, err := newToken(o.Home)
-	if err != nil {
-		return nil, err
-	}
 	first := i.files.plan(nil)
 	i.report(nil, first)
 	specs := i.files.specs(first)
@@ -183,7 +184,7 @@ func check(processes *orphans.Processes) func(int, sandbox.Limits, bool) error {
 	}
 }
 
-func (i *Installation) openStore(ctx context.Context) (journal.Store, error) {
+func (i *Installation) openStore(ctx context.Context, token string) (journal.Store, error) {
 	open := i.options.Cluster
 	if open == nil {
 		open = func(context.Context) (journal.Store, error) { return sqlite.Open(i.options.Home.Database()) }
@@ -191,6 +192,11 @@ func (i *Installation) openStore(ctx context.Context) (journal.Store, error) {
 	store, err := open(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if i.options.Cluster != nil { // another node's token was there meanwhile
+		if err := replaceToken(filepath.Join(i.options.Home.Path(), contract.ControlToken), token); err != nil {
+			return nil, errors.Join(err, store.Close())
+		}
 	}
 	if i.options.Wrap != nil {
 		store = i.options.Wrap(store)

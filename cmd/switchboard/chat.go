@@ -73,9 +73,14 @@ func newChatCommand() *cobra.Command {
 	return c
 }
 
+func chatSocket(h *config.Home) string { return filepath.Join(h.RuntimeDir(), wire.SocketName) }
+
+func chatToken(h *config.Home) string {
+	return filepath.Join(h.Path(), "data", "cli_channel", wire.TokenName)
+}
+
 func chat(ctx context.Context, home *config.Home, o terminal.Options) error {
-	o.Socket = filepath.Join(home.RuntimeDir(), wire.SocketName)
-	o.TokenFile = filepath.Join(home.Path(), "data", "cli_channel", wire.TokenName)
+	o.Socket, o.TokenFile = chatSocket(home), chatToken(home)
 	o.HistoryFile = filepath.Join(home.Path(), "history")
 	if settings, err := config.Load(home.Config()); err == nil { // the kernel checks it again
 		o.MaxFile = int64(settings.Files.File)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -15,7 +16,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/home/cluster"
+	"github.com/switchboard-run/switchboard/home/cluster/link"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
@@ -96,7 +99,8 @@ func clusterOptions(h *config.Home) (o cluster.Options, err error) {
 	}
 	o = cluster.Options{
 		DSN: os.Getenv(clusterDSN), Name: settings.Node, Cell: settings.Cell, Version: version, Copy: h.Database(),
-		Log: hclog.New(&hclog.LoggerOptions{Name: "cluster", Output: os.Stderr}),
+		Log:   hclog.New(&hclog.LoggerOptions{Name: "cluster", Output: os.Stderr}),
+		Reach: cluster.Reach{KeyFile: h.ClusterKey(), Listen: settings.Listen, Ports: ports(h), Control: portControl},
 	}
 	if o.DSN == "" {
 		if settings.DSNFile == "" {
@@ -133,4 +137,41 @@ func readDSN(h *config.Home, path string) (string, error) {
 		return "", fmt.Errorf("read the connection string of PostgreSQL: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
+}
+
+// Ports that the owner of a cell serves, and the other nodes relay.
+const (
+	portControl = "control"
+	portChat    = "chat"
+	portPage    = "page"
+)
+
+func ports(h *config.Home) []link.Port {
+	all := []link.Port{
+		{
+			Name: portControl, Network: "unix", Address: filepath.Join(h.RuntimeDir(), contract.ControlSocket),
+			Token: filepath.Join(h.Path(), contract.ControlToken),
+		},
+		{Name: portChat, Network: "unix", Address: chatSocket(h), Token: chatToken(h)},
+	}
+	if address := pageAddress(h); address != "" {
+		all = append(all, link.Port{Name: portPage, Network: "tcp", Address: address, Spare: true})
+	}
+	return all
+}
+
+// pageAddress is where the page listens, if only this machine can reach it: a page for
+// others has an address that leads to the owner by other means.
+func pageAddress(h *config.Home) string {
+	settings, err := config.Load(h.Config())
+	if err != nil || !settings.EnabledExtension(webChannel, true) {
+		return ""
+	}
+	address, _ := settings.Extensions[webChannel].Config["listen"].(string)
+	address = cmp.Or(address, "127.0.0.1:7717")
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
+		return ""
+	}
+	return address
 }

@@ -17,7 +17,8 @@ import (
 )
 
 func newClusterCommand() *cobra.Command {
-	return group("cluster", "Share the state with other machines, over PostgreSQL", newClusterJoin(), newClusterLeave())
+	return group("cluster", "Share the state with other machines, over PostgreSQL", newClusterJoin(), newClusterLeave(),
+		newClusterKey())
 }
 
 func newClusterJoin() *cobra.Command {

@@ -39,6 +39,7 @@ type Options struct {
 	Log     hclog.Logger
 	// Guard is the command of the guard.
 	Guard []string
+	Reach Reach
 }
 
 // Node is this process in the cluster.
@@ -48,6 +49,7 @@ type Node struct {
 	cell     *postgres.Cell
 	node     *postgres.Node
 	guard    *guard
+	reach    *reach
 	end      context.CancelFunc
 	running  sync.WaitGroup
 
@@ -80,6 +82,9 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	n.cell.Lease = n.node.Until
+	if n.reach, err = n.openReach(ctx); err != nil {
+		return nil, err
+	}
 	if n.guard, err = startGuard(o.Guard); err != nil {
 		return nil, err
 	}
@@ -117,6 +122,11 @@ func (n *Node) Store(ctx context.Context) (journal.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	relay, err := n.reach.relay(n.cell)
+	if err != nil {
+		return nil, errors.Join(err, follower.Close())
+	}
+	defer relay.Close()
 	turns := make(chan *postgres.Turn, 1)
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -176,6 +186,7 @@ func (n *Node) own(
 	n.mu.Lock()
 	n.turn, n.tenure = turn, tenure
 	n.mu.Unlock()
+	n.reach.serve(n.cell)
 	n.node.Say(fmt.Sprintf("owner of %s, epoch %d", n.options.Cell, tenure.State().Epoch))
 	n.options.Log.Info("this node owns the cell", "cell", n.options.Cell, "epoch", tenure.State().Epoch,
 		"entries", done.Entries, "after", time.Since(began))
@@ -226,6 +237,9 @@ func (n *Node) Close() {
 		n.end()
 	}
 	n.running.Wait()
+	if n.reach != nil {
+		n.reach.close()
+	}
 	if n.tenure != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_ = n.tenure.Release(ctx)

@@ -25,6 +25,9 @@ type Cluster struct {
 // ClusterFile is the file with the settings of this machine in a cluster.
 func (h *Home) ClusterFile() string { return filepath.Join(h.path, "cluster.yaml") }
 
+// ClusterKey is the file with the key that all machines of a cluster share.
+func (h *Home) ClusterKey() string { return filepath.Join(h.path, "cluster.key") }
+
 // LoadCluster reads a cluster.yaml; a missing one has the defaults.
 func LoadCluster(file string) (*Cluster, error) {
 	data, err := filewatch.Read(file)

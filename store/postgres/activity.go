@@ -26,6 +26,9 @@ func (d *Database) Connected(ctx context.Context) (names []string, err error) {
 func (d *Database) Forget(ctx context.Context, node string) error {
 	err := d.with(ctx, func(ctx context.Context, c *conn) error {
 		_, err := c.exec(ctx, "DELETE FROM node WHERE name = $1", node)
+		if err == nil {
+			_, err = c.exec(ctx, "DELETE FROM told WHERE node = $1", node)
+		}
 		return err
 	})
 	if err != nil {

@@ -76,6 +76,11 @@ CREATE TABLE IF NOT EXISTS switchboard.node (
   version text NOT NULL,
   state text NOT NULL
 ) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS switchboard.told (
+  node text PRIMARY KEY,
+  address text NOT NULL,
+  facts text NOT NULL
+);
 INSERT INTO switchboard.version SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM switchboard.version);
 COMMIT`
 

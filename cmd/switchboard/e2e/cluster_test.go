@@ -10,6 +10,9 @@ import (
 	"github.com/switchboard-run/switchboard/store/postgres/postgrestest"
 )
 
+// clusterKey is the key that the nodes share.
+var clusterKey = "switchboard-cluster-" + strings.Repeat("5f1d0b7c9e3a2846", 4)
+
 // nodes makes homes that serve one cell over a PostgreSQL server.
 func nodes(t *testing.T, names ...string) (server *postgrestest.Server, all []*world) {
 	t.Helper()
@@ -23,7 +26,8 @@ func nodes(t *testing.T, names ...string) (server *postgrestest.Server, all []*w
 				w.env[key] = all[0].env[key]
 			}
 		}
-		w.write("dsn_file: dsn\nnode: "+name+"\n", 0o600, "cluster.yaml")
+		w.write("dsn_file: dsn\nnode: "+name+"\nlisten: 127.0.0.1:0\n", 0o600, "cluster.yaml")
+		w.write(clusterKey+"\n", 0o600, "cluster.key")
 		w.write(dsn+"\n", 0o600, "dsn")
 		w.runs = []string{"--cluster"}
 		all = append(all, w)

@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"github.com/switchboard-run/switchboard/home/cluster/link"
+	"github.com/switchboard-run/switchboard/store/postgres"
+)
+
+// Reach configures how nodes reach each other.
+type Reach struct {
+	// KeyFile holds the key of the cluster. The first node of a cluster makes it.
+	KeyFile string
+	Listen  string // host:port for the other nodes; empty: none reaches this one
+	// Ports are what the owner of the cell serves on its machine; Control names that of the
+	// command line.
+	Ports   []link.Port
+	Control string
+}
+
+// Facts are what a node tells the others about itself, in PostgreSQL.
+type Facts struct {
+	Key string `json:"key,omitempty"` // fingerprint of its key; empty: it has none
+}
+
+// reach is this node's end of the connections between nodes.
+type reach struct {
+	Reach
+	node     string
+	database *postgres.Database
+	key      *link.Key
+	link     *link.Link // nil: this node lacks the key
+
+	mu    sync.Mutex
+	facts Facts
+}
+
+func (n *Node) openReach(ctx context.Context) (_ *reach, err error) {
+	r := &reach{Reach: n.options.Reach, node: n.options.Name, database: n.database}
+	others, err := keysOf(ctx, n.database, r.node)
+	if err != nil {
+		return nil, err
+	}
+	r.key, err = link.ReadKey(r.KeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = nil; len(others) == 0 {
+			r.key = link.NewKey()
+			err = link.WriteKey(r.KeyFile, r.key)
+		} else {
+			n.options.Log.Warn("this node lacks the key of the cluster, so its command line can't reach the owner, and it "+
+				"keeps its own configuration: copy the key with `switchboard cluster key show` on another node and "+
+				"`switchboard cluster key set` here, then start again", "file", r.KeyFile)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.key != nil {
+		r.facts.Key = r.key.Fingerprint()
+		for other, fingerprint := range others {
+			if fingerprint != r.facts.Key {
+				n.options.Log.Warn("another node has another key of the cluster: copy the key of one of them to the other",
+					"node", other)
+			}
+		}
+		r.link, err = link.Open(link.Options{Key: r.key, Node: r.node, Listen: r.Listen, Log: n.options.Log.Named("link")})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, r.tell(ctx)
+}
+
+// keysOf returns the fingerprints of the other nodes' keys.
+func keysOf(ctx context.Context, d *postgres.Database, node string) (map[string]string, error) {
+	all, err := d.Told(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]string{}
+	for _, t := range all {
+		if f := FactsOf(t); f.Key != "" && t.Node != node {
+			keys[t.Node] = f.Key
+		}
+	}
+	return keys, nil
+}
+
+// FactsOf decodes what a node tells; what is not understood is left out.
+func FactsOf(t postgres.Told) (f Facts) {
+	_ = json.Unmarshal([]byte(t.Facts), &f)
+	return f
+}
+
+// tell tells the other nodes about this one.
+func (r *reach) tell(ctx context.Context) error {
+	r.mu.Lock()
+	facts, err := json.Marshal(r.facts)
+	r.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("tell the cluster about this node: %w", err)
+	}
+	t := postgres.Told{Node: r.node, Facts: string(facts)}
+	if r.link != nil {
+		t.Address = r.link.Address()
+	}
+	return r.database.Tell(ctx, t)
+}
+
+// relay lets the programs of this machine reach the owner of a cell.
+func (r *reach) relay(cell *postgres.Cell) (*link.Relay, error) {
+	return r.link.Relay(link.Relaying{Cell: cell.Name(), Locate: cell.Owner, Ports: r.Ports, Control: r.Control})
+}
+
+// serve lets the other nodes reach a cell of this one.
+func (r *reach) serve(cell *postgres.Cell) (stop func()) {
+	if r.link == nil {
+		return func() {}
+	}
+	return r.link.Serve(cell.Name(), r.Ports)
+}
+
+func (r *reach) close() {
+	if r.link != nil {
+		r.link.Close()
+	}
+}

@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+)
+
+// Told is what a node tells the others about itself. Anyone who can write to the database
+// can change it.
+type Told struct {
+	Node    string
+	Address string // where the others reach it
+	Facts   string // in a form of the caller's
+}
+
+// Tell replaces what a node told before.
+func (d *Database) Tell(ctx context.Context, t Told) error {
+	err := d.with(ctx, func(ctx context.Context, c *conn) error {
+		_, err := c.exec(ctx, `INSERT INTO told (node, address, facts) VALUES ($1, $2, $3)
+			ON CONFLICT (node) DO UPDATE SET address = $2, facts = $3`, t.Node, t.Address, t.Facts)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("tell the cluster about the node %s: %w", t.Node, err)
+	}
+	return nil
+}
+
+// Told returns what the nodes told, by their names.
+func (d *Database) Told(ctx context.Context) (all []Told, err error) {
+	err = d.with(ctx, func(ctx context.Context, c *conn) error {
+		got, err := c.exec(ctx, "SELECT node, address, facts FROM told ORDER BY node")
+		for _, r := range got.rows {
+			all = append(all, Told{r.text(0), r.text(1), r.text(2)})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what the nodes of the cluster tell: %w", err)
+	}
+	return all, nil
+}
+
+// Owner returns the node that owns the cell, or owned it last, and its address; empty: not
+// known.
+func (l *Cell) Owner(ctx context.Context) (node, address string, err error) {
+	err = l.database.with(ctx, func(ctx context.Context, c *conn) error {
+		got, err := c.exec(ctx, "SELECT c.node, coalesce(t.address, '') FROM cell c LEFT JOIN told t ON t.node = c.node "+
+			"WHERE c.id = $1", l.id)
+		if err == nil && len(got.rows) == 0 {
+			err = ErrNoCell
+		}
+		if err == nil {
+			node, address = got.rows[0].text(0), got.rows[0].text(1)
+		}
+		return err
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("find the owner of the cell %s: %w", l.name, err)
+	}
+	return node, address, nil
+}
