@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
@@ -27,6 +28,8 @@ const (
 	// guardCommand makes the binary the guard of a node's lease.
 	guardCommand = "lease-guard"
 	clusterDSN   = "SWITCHBOARD_CLUSTER_DSN"
+
+	forever = 100 * 365 * 24 * time.Hour
 )
 
 // runCluster runs a node of a cluster. When it loses the cell it executes itself again, and
@@ -114,6 +117,13 @@ func clusterOptions(h *config.Home) (o cluster.Options, err error) {
 	host, err := os.Hostname()
 	if o.Name = cmp.Or(o.Name, host); o.Name == "" {
 		return o, fmt.Errorf("name this node as node in %s: %w", h.ClusterFile(), err)
+	}
+	window := forever // until the configuration can be read
+	o.Window = func() time.Duration {
+		if settings, err := config.Load(h.Config()); err == nil {
+			window = settings.Retention.Restore
+		}
+		return window
 	}
 	self, err := os.Executable()
 	o.Guard = []string{self, guardCommand}

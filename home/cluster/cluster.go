@@ -37,6 +37,8 @@ type Options struct {
 	Version string
 	Copy    string // path of the copy of the cell's state
 	Log     hclog.Logger
+	// Window returns how far back the cell can be restored; nil: DefaultWindow.
+	Window func() time.Duration
 	// Guard is the command of the guard.
 	Guard []string
 	Reach Reach
@@ -191,7 +193,19 @@ func (n *Node) own(
 	n.options.Log.Info("this node owns the cell", "cell", n.options.Cell, "epoch", tenure.State().Epoch,
 		"entries", done.Entries, "after", time.Since(began))
 	n.running.Go(func() { n.watch(tenure.State().Epoch) })
+	n.running.Go(func() {
+		(&keeper{
+			cell: n.cell, store: s, tenure: tenure, window: n.window, least: smallLog, log: n.options.Log,
+		}).run(n.lost)
+	})
 	return s, nil
+}
+
+func (n *Node) window() time.Duration {
+	if n.options.Window == nil {
+		return DefaultWindow
+	}
+	return n.options.Window()
 }
 
 // watchEvery is how often the owner looks whether it still is.

@@ -143,10 +143,12 @@ type Link struct {
 	Idle        time.Duration `yaml:"idle" default:"30m" min:"1s"`
 }
 
-// Retention is how long settled and dead events are kept.
+// Retention is how long settled and dead events are kept, and how far back the state of a
+// cluster can be restored.
 type Retention struct {
-	Events time.Duration `yaml:"events" default:"30d" min:"1h"`
-	Dead   time.Duration `yaml:"dead" default:"90d" min:"1h"`
+	Events  time.Duration `yaml:"events" default:"30d" min:"1h"`
+	Dead    time.Duration `yaml:"dead" default:"90d" min:"1h"`
+	Restore time.Duration `yaml:"restore" default:"7d" min:"1h"`
 }
 
 // Files bounds the files that come with messages.

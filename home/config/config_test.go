@@ -60,7 +60,7 @@ func TestParse(t *testing.T) {
 			Concurrency: 64, Currency: "USD",
 		},
 		Links:     []config.Link{{From: "chief", To: "researcher", Mode: "task", MaxMessages: 10, Idle: 10 * time.Minute}},
-		Retention: config.Retention{Events: 7 * 24 * time.Hour, Dead: 60 * 24 * time.Hour},
+		Retention: config.Retention{Events: 7 * 24 * time.Hour, Dead: 60 * 24 * time.Hour, Restore: 7 * 24 * time.Hour},
 		Files:     config.Files{File: 50 << 20, Extension: 2 << 30, Total: 10 << 30},
 		Backup:    config.Backup{At: "23:05", Keep: 3},
 		Extensions: map[string]config.Extension{
@@ -92,7 +92,7 @@ func TestDefaults(t *testing.T) {
 		Agents:    config.Agents{Default: "orchestrator"},
 		Channels:  config.Channels{Hold: 15 * time.Minute},
 		Models:    config.Models{Concurrency: 64, Currency: "USD"},
-		Retention: config.Retention{Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour},
+		Retention: config.Retention{Events: 30 * 24 * time.Hour, Dead: 90 * 24 * time.Hour, Restore: 7 * 24 * time.Hour},
 		Files:     config.Files{File: 50 << 20, Extension: 2 << 30, Total: 10 << 30},
 		Backup:    config.Backup{Nightly: true, At: "03:30", Keep: 7},
 	}

@@ -28,6 +28,7 @@ type logged struct {
 	onEnd    func(error)
 	ended    atomic.Pointer[error]
 	head     atomic.Int64 // of at
+	appended atomic.Int64 // bytes
 	digested int64        // the newest position of which a digest was begun
 	digest   atomic.Pointer[[]byte]
 }
@@ -101,6 +102,7 @@ func (l *logged) append(kind commitlog.Kind, body []byte) (commitlog.Entry, erro
 	if err != nil {
 		return e, logError{err}
 	}
+	l.appended.Add(int64(len(body)))
 	return e, nil
 }
 
@@ -221,4 +223,13 @@ func (s *Store) Head() int64 {
 		return 0
 	}
 	return s.logged.head.Load()
+}
+
+// Appended returns how many bytes the store has appended to its commit log since it was
+// opened, without the entries' headers.
+func (s *Store) Appended() int64 {
+	if s.logged == nil {
+		return 0
+	}
+	return s.logged.appended.Load()
 }
