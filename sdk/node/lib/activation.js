@@ -3,36 +3,31 @@
 // At shutdown it takes no more work and interrupts the tools that allow it. Other handlers
 // may finish during three quarters of the grace; then their signals abort. The last eighth
 // is for stop.
-import { setTimeout as sleep } from "node:timers/promises";
-import { deliver } from "./deliveries.js";
-import { Drop, ToolResult, decode, draftOf, effectsOf, eventOf, messageOf, sees } from "./effects.js";
-import { Kernel } from "./kernel.js";
-import { Link } from "./link.js";
+import { setImmediate as immediate, setTimeout as sleep } from "node:timers/promises";
+import { Drop, Ending, ToolResult, decode, draftOf, effectsOf, eventOf, messageOf, sees } from "./effects.js";
+import { Kernel, Link } from "./kernel.js";
 import { logOf } from "./log.js";
-import { KernelError, isShutdown, maxCommit, reasonOf, shuttingDown, sizeOf } from "./wire.js";
+import { KernelError, ended, isShutdown, maxCommit, reasonOf, shuttingDown, sizeOf } from "./wire.js";
+
+const maxRunning = 1024; // then credit is given back when handlers end
 
 export class Activation {
   readiness = { state: "STATE_READY", detail: "" };
   #running = new Set(); // AbortControllers of handlers
-  #streams = 0;
   #draining = new AbortController();
   #background = new AbortController();
-  #reports;
   #ran;
-  #ended;
 
   constructor(ext, init, describe) {
     const { id, name, agent, runDir, dataDir, config, secrets, timezone } = init;
-    const log = logOf(id);
-    this.link = new Link(init);
+    Object.assign(this, { ext, id, log: logOf(id), link: new Link(init) });
     this.shared = {
-      id, name, agent, runDir, dataDir, log, timezone: timezone || "UTC", draining: this.#draining.signal,
+      id, name, agent, runDir, dataDir, log: this.log, timezone: timezone || "UTC", draining: this.#draining.signal,
       config: config.length ? decode(config, "the configuration") : {},
       secret: (named) => secrets[named] ?? "",
-      setReadiness: (state, detail = "") => this.#set({ state: `STATE_${state.toUpperCase()}`, detail }),
+      setReadiness: (state, detail = "") => this.#report({ state: `STATE_${state.toUpperCase()}`, detail }),
       setTools: (tools) => this.#report({ ...this.readiness, description: describe(tools) }),
     };
-    Object.assign(this, { ext, id, log });
     this.kernel = this.#kernel("", this.#background.signal);
   }
 
@@ -40,25 +35,17 @@ export class Activation {
 
   get draining() { return this.#draining.signal.aborted; }
 
+  /** Begins the background work, and reports changes of the readiness that it returns. */
   async start(lost) {
-    try {
-      await this.link.connect(lost);
-      await this.ext.start?.(this.kernel);
-    } catch (error) {
-      await this.shutdown(0);
-      throw error;
-    }
-  }
-
-  /** Begins the background work, and reports changes of readiness from now on. */
-  announce() {
-    this.#reports = Promise.resolve();
+    await this.link.connect(lost);
+    await this.ext.start?.(this.kernel);
     this.#ran = this.#keepRunning();
     return this.readiness;
   }
 
   async #keepRunning() {
     const { signal } = this.#background;
+    await immediate(); // nothing is reported before the answer to Init
     for (let pause = 1000; this.ext.run && !signal.aborted; pause = Math.min(2 * pause, 60_000)) {
       try {
         return await this.ext.run(this.kernel);
@@ -66,23 +53,19 @@ export class Activation {
         if (signal.aborted) return;
         this.log.error("background work failed, restarting it after a pause", { error, pause });
         const before = this.readiness;
-        void this.#set({ state: "STATE_OFFLINE", detail: reasonOf(error) });
+        void this.#report({ state: "STATE_OFFLINE", detail: reasonOf(error) });
         await sleep(pause, undefined, { signal }).catch(() => {});
-        void this.#set(before);
+        void this.#report(before);
       }
     }
   }
 
-  async #set(next) {
-    const { state, detail } = this.readiness;
-    this.readiness = next;
-    if (state !== next.state || detail !== next.detail) await this.#report(next);
-  }
-
-  #report(readiness) { // one after the other; nothing before the answer to Init
-    this.#reports = this.#reports?.then(() => this.kernel.rpc("Runtime", "Report", readiness))
+  async #report({ description, ...readiness }) {
+    const same = !description && Object.keys(readiness).every((name) => readiness[name] === this.readiness[name]);
+    this.readiness = readiness;
+    if (same || !this.#ran) return;
+    await this.kernel.rpc("Runtime", "Report", { ...readiness, description })
       .catch((error) => this.log.debug("report readiness", { error }));
-    return this.#reports;
   }
 
   /** Runs work with a kernel of its lane. */
@@ -95,11 +78,40 @@ export class Activation {
     }
   }
 
-  async deliver(call) {
-    this.#streams++;
-    await deliver(call, this.#draining.signal, (delivery, controller) =>
-      this.#enter(delivery.token, (kernel) => this.#dispatch(delivery, kernel), controller));
-    this.#streams--;
+  /** Handles the deliveries of a stream concurrently; the kernel sends one of a lane at a time. */
+  deliver(call) {
+    const active = new Map(); // AbortControllers by token
+    let credit = maxRunning; // to give
+    const answer = (...outcomes) => {
+      const given = active.size < maxRunning ? credit : 0;
+      credit -= given;
+      if (!call.cancelled && (given || outcomes.length)) call.write({ outcomes, credit: given });
+    };
+    const abort = (token, error) => active.get(token)?.abort(error);
+    const run = async (delivery) => {
+      const { token, deadlineUs } = delivery;
+      const controller = new AbortController();
+      active.set(token, controller);
+      const left = Math.min(Math.max(0, deadlineUs / 1000 - Date.now()), 2 ** 31 - 1);
+      const timer = deadlineUs && setTimeout(abort, left, token, ended("the delivery has timed out", "TimeoutError"));
+      await this.#enter(token, async (kernel) => {
+        const outcome = await this.#dispatch(delivery, kernel).then(acknowledge).catch(outcomeOf);
+        clearTimeout(timer);
+        await immediate(); // what the handler left to throw beside it ends the process before its ack
+        active.delete(token);
+        answer({ token, ...outcome });
+      }, controller);
+    };
+    call.on("data", ({ deliveries, cancels }) => {
+      for (const token of cancels) abort(token, ended("the kernel has ended this delivery"));
+      if (this.draining) return;
+      credit += deliveries.length;
+      for (const delivery of deliveries) void run(delivery);
+      answer();
+    });
+    const abandon = () => [...active.keys()].forEach((token) => abort(token, ended("the connection to the kernel broke")));
+    call.on("error", abandon).on("cancelled", abandon); // outcomes would be lost
+    answer();
   }
 
   async #dispatch({ event, attempt, uncertain, token, turn, deadlineUs }, kernel) {
@@ -113,7 +125,6 @@ export class Activation {
     if (isResult && ext.results) return ext.results({ ...payload, isError: payload.error ?? false, event: delivery }, kernel);
     if (ext.handle) return ext.handle(delivery, kernel);
     if (!isResult) throw new Drop(`extension ${id} has no handler for topic ${topic}`);
-    return undefined;
   }
 
   async #send(delivery, kernel) {
@@ -124,9 +135,8 @@ export class Activation {
       await (channel.removeDraft ? channel.removeDraft(draft, kernel) : channel.draft?.(draft, kernel));
       return [];
     }
-    const r = (await channel.send(message, kernel)) ?? {};
-    const receipt = { providerId: r.id ?? "", conversation: r.conversation ?? message.conversation, thread: r.thread ?? message.thread };
-    return [{ receipt }, ...effectsOf(r.effects)];
+    const { id: providerId, conversation, thread, effects } = (await channel.send(message, kernel)) ?? {};
+    return [{ receipt: { providerId, conversation, thread } }, ...effectsOf(effects)];
   }
 
   /** Answers a tool call. An error of the tool is a failed result, which the model sees. */
@@ -144,7 +154,7 @@ export class Activation {
     } catch (error) {
       if (isShutdown(error)) throw new KernelError("gone", shuttingDown.message);
       if (controller.signal.aborted) throw new KernelError("canceled", reasonOf(error));
-      if (error instanceof KernelError && error.code === "conflict") throw error; // the kernel calls again
+      if (isConflict(error)) throw error; // the kernel calls again
       this.log.debug("tool failed", { tool: tool.name, error });
       return failed(reasonOf(error));
     } finally {
@@ -152,36 +162,22 @@ export class Activation {
     }
   }
 
-  /** Shows the updates of drafts; the newest one of each, if the channel is slower than the model. */
+  /** Shows the newest of the drafts that come; a channel that is slower than the model skips some. */
   async draft(updates) {
-    const newest = new Map();
-    const show = (key) => this.#enter("", async (kernel) => {
-      for (let draft; (draft = newest.get(key)); newest.get(key) === draft && newest.delete(key)) {
-        await Promise.resolve(this.ext.channel.draft(draft, kernel))
-          .catch((error) => this.log.warn("show a draft", { error }));
-      }
-    });
-    const shown = [];
-    for await (const update of updates) {
-      const key = JSON.stringify([update.conversation, update.thread, update.draftId]);
-      const busy = newest.has(key);
-      newest.set(key, draftOf(update));
-      if (!busy) shown.push(show(key));
+    let newest, shown, showing;
+    const show = (kernel) => newest !== shown && this.ext.channel.draft(draftOf((shown = newest)), kernel);
+    for await (newest of updates) {
+      showing = Promise.resolve(showing).then(() => this.#enter("", show))
+        .catch((error) => this.log.warn("show a draft", { error }));
     }
-    await Promise.all(shown);
+    await showing;
   }
 
   /** Aborts all handlers. */
-  interrupt() {
-    for (const controller of this.#running) controller.abort(shuttingDown);
-  }
+  interrupt() { for (const controller of this.#running) controller.abort(shuttingDown); }
 
-  /** Ends within grace milliseconds. A second call waits for the first. */
-  shutdown(grace) {
-    return (this.#ended ??= this.#shutdown(grace));
-  }
-
-  async #shutdown(grace) {
+  /** Ends within grace milliseconds. */
+  async shutdown(grace) {
     const deadline = Date.now() + grace;
     this.#draining.abort(shuttingDown);
     if (!(await this.#idle(grace * 3 / 4))) {
@@ -197,7 +193,7 @@ export class Activation {
   }
 
   async #idle(ms) {
-    for (const end = Date.now() + ms; this.#running.size || this.#streams; await sleep(5)) {
+    for (const end = Date.now() + ms; this.#running.size; await sleep(5)) {
       if (Date.now() >= end) return false;
     }
     return true;
@@ -205,9 +201,21 @@ export class Activation {
 }
 
 const failed = (content) => ({ content, isError: true });
+const isConflict = (error) => error instanceof KernelError && error.code === "conflict";
+
+/** The outcome of a handler that returned. Effects that can never be committed are dropped. */
+function acknowledge(returned) {
+  const effects = effectsOf(returned);
+  if (sizeOf(effects) <= maxCommit) return { kind: "KIND_ACK", effects };
+  throw new Drop(`the ${effects.length} effects of the handler are larger than 16 MiB`);
+}
+
+/** The outcome of a handler that threw. */
+function outcomeOf(error) {
+  const { kind = "KIND_FAIL", retryAfterMs, effects } = error instanceof Ending ? error
+    : isShutdown(error) || isConflict(error) ? { kind: "KIND_RETRY", retryAfterMs: 20 } : {};
+  return { kind, retryAfterMs, effects, reason: reasonOf(error) };
+}
 
 /** Waits for a promise, at most ms milliseconds. */
-export const within = (ms, promise) => {
-  const timer = new AbortController();
-  return Promise.race([promise, sleep(Math.max(0, ms), undefined, timer).catch(() => {})]).finally(() => timer.abort());
-};
+export const within = (ms, promise) => Promise.race([promise, sleep(Math.max(0, ms), undefined, { ref: false })]);

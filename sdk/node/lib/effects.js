@@ -28,32 +28,24 @@ export const call = (id, tool, args = {}, { replyTo = "" } = {}) =>
 
 export const raw = (effect) => effect;
 
-const textOf = (reason) => String(reason?.message ?? reason);
-
-export class Retry extends Error {
-  name = "Retry";
-
-  constructor(afterMs, reason = "retry") {
-    super(textOf(reason));
-    this.afterMs = afterMs;
+/** How a delivery ends whose handler throws it; kind is that of the contract's Outcome. */
+export class Ending extends Error {
+  constructor(kind, reason, more) {
+    super(String(reason?.message ?? reason), { cause: reason });
+    Object.assign(this, { kind, name: new.target.name }, more);
   }
 }
 
-export class Drop extends Error {
-  name = "Drop";
-
-  constructor(reason, effects) {
-    super(reason);
-    this.effects = effects;
-  }
+export class Retry extends Ending {
+  constructor(afterMs, reason = "retry") { super("KIND_RETRY", reason, { retryAfterMs: Math.max(0, Math.round(afterMs)) }); }
 }
 
-export class Unknown extends Error {
-  name = "Unknown";
+export class Drop extends Ending {
+  constructor(reason, effects) { super("KIND_DROP", reason, { effects: effectsOf(effects) }); }
+}
 
-  constructor(reason) {
-    super(textOf(reason), { cause: reason });
-  }
+export class Unknown extends Ending {
+  constructor(reason) { super("KIND_UNKNOWN", reason); }
 }
 
 export class ToolResult {
@@ -72,8 +64,8 @@ export const tool = (definition) => definition;
 export function snake(value) {
   if (Array.isArray(value)) return value.map(snake);
   if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).map(([name, v]) =>
-    [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), snake(v)]));
+  const name = (camel) => camel.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(value).map(([key, v]) => [name(key), snake(v)]));
 }
 
 export const blobsOf = (attachments = []) => [...new Set(attachments.map((a) => a.blob).filter(Boolean))];
@@ -104,20 +96,16 @@ export function messageOf({ id, payload: p, uncertain: repeat, createdAt }) {
 
 export function splitFiles(message) {
   const files = message.attachments.filter((a) => a.blob);
-  const rest = message.attachments.filter((a) => !a.blob)
-    .map((a) => a.name || `[${a.kind}]`);
+  const rest = message.attachments.filter((a) => !a.blob).map((a) => a.name || `[${a.kind}]`);
   const added = (text) => [text, ...rest].join("\n").trim();
   return [files, { ...message, attachments: [], text: added(message.text), unmarked: added(message.unmarked) }];
 }
 
 export function sees(principal, setBy) {
-  const accounts = principal?.accounts ?? [];
-  const p = principal ?? {};
+  const { accounts = [], ...p } = principal ?? {};
   if (!p.person && !p.group && !p.confined && !p.own && !p.extension && !accounts.length) return true; // the owner
   if (p.group && p.group === setBy.group) return true;
   if (p.confined && p.group) return false;
-  if (p.confined || setBy.own) {
-    return Boolean(setBy.person && p.own && p.person === setBy.person) || accounts.includes(setBy.person);
-  }
-  return true;
+  const mine = setBy.person && p.own && p.person === setBy.person;
+  return p.confined || setBy.own ? Boolean(mine || accounts.includes(setBy.person)) : true;
 }

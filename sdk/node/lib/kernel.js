@@ -1,7 +1,72 @@
-// The client of the kernel's services that handlers get.
+// The client of the kernel's services that handlers get, and its connection.
 import { createHash } from "node:crypto";
+import { Readable, addAbortSignal } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import grpc from "@grpc/grpc-js";
 import { blobsOf, effectsOf, eventOf, publish, snake } from "./effects.js";
-import { KernelError } from "./wire.js";
+import { KernelError, fromStatus, maxCommit, options, service, sizeOf } from "./wire.js";
+
+const chunk = 256 << 10;
+
+/** One activation's connection to the kernel. */
+export class Link {
+  #client;
+  #files; // on a connection of their own
+  #metadata = new grpc.Metadata();
+  #closed = false;
+
+  constructor({ kernelAddress, kernelToken }) {
+    const client = (more) => new grpc.Client(kernelAddress, grpc.credentials.createInsecure(), { ...options, ...more });
+    this.#client = client();
+    this.#files = client({ "grpc.use_local_subchannel_pool": 1 });
+    this.#metadata.set("switchboard-token", kernelToken);
+  }
+
+  /** Resolves when the kernel answers; calls lost when the connection breaks after that. */
+  async connect(lost) {
+    await new Promise((resolve, reject) => this.#client.waitForReady(Date.now() + 10_000, (error) =>
+      (error ? reject(new KernelError("gone", `connect to the kernel: ${error.message}`)) : resolve(undefined))));
+    this.#client.getChannel().watchConnectivityState(grpc.connectivityState.READY, Infinity, () => this.#closed || lost());
+  }
+
+  /** Begins a call with what goes before and after the metadata. */
+  call(kind, name, method, before, ...after) {
+    if (this.#closed) throw new KernelError("gone", "the extension has shut down");
+    const { path, requestSerialize, responseDeserialize } = service(`switchboard.kernel.v1.${name}`)[method];
+    const client = name === "Blobs" ? this.#files : this.#client;
+    const call = client[`make${kind}Request`](path, requestSerialize, responseDeserialize, ...before, this.#metadata, ...after);
+    return call.on("error", () => {}); // also when nothing waits for it
+  }
+
+  close() {
+    this.#closed = true;
+    this.#client.close();
+    this.#files.close();
+  }
+}
+
+/** What begin calls done with, unless signal aborts before; then the call that begin returned is cancelled. */
+async function until(signal, begin) {
+  signal.throwIfAborted();
+  let call;
+  const abort = () => call.cancel();
+  try {
+    return await new Promise((resolve, reject) => {
+      signal.addEventListener("abort", abort);
+      call = begin((error, value) => (error ? reject(error) : resolve(value)));
+    });
+  } catch (error) {
+    throw signal.aborted ? signal.reason : fromStatus(error);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+async function* inChunks(source) {
+  for await (const bytes of source) {
+    for (let at = 0; at < bytes.length; at += chunk) yield { data: bytes.subarray(at, at + chunk) };
+  }
+}
 
 export class Kernel {
   #link;
@@ -15,13 +80,20 @@ export class Kernel {
   }
 
   async commit(effects, { id = "" } = {}) {
-    return this.#link.commit({ id, lane: this.#lane, effects: effectsOf(effects) }, this.signal);
+    const commit = { id, lane: this.#lane, effects: effectsOf(effects) };
+    if (sizeOf(commit) > maxCommit) throw new KernelError("too_large", "the commit is larger than 16 MiB");
+    return until(this.signal, (done) => {
+      const call = this.#link.call("BidiStream", "Bus", "Commit", []);
+      call.on("data", ({ receipts: [{ error, results }] }) => done(error, results)).on("error", done);
+      call.on("end", () => done(new KernelError("gone", "commit, sent but not confirmed: the kernel has ended")));
+      call.end({ commits: [commit] });
+      return call;
+    });
   }
 
   async receive(message, { dedupe = "", effects = [] } = {}) {
     const reported = publish("user.message", snake(message), { dedupe, blobs: blobsOf(message.attachments) });
-    const [result] = await this.commit([reported, ...effectsOf(effects)]);
-    return result;
+    return (await this.commit([reported, ...effectsOf(effects)]))[0];
   }
 
   async get(key) {
@@ -37,7 +109,16 @@ export class Kernel {
     }
   }
 
-  putBlob(source) { return this.#link.putBlob(source, this.signal); }
+  putBlob(source) {
+    return until(this.signal, (done) => {
+      const call = this.#link.call("ClientStream", "Blobs", "Put", [], done);
+      pipeline(Readable.from(source instanceof Uint8Array ? [source] : source), inChunks, call).catch((error) => {
+        done(error);
+        call.cancel(); // a file that was not read to its end is not stored
+      });
+      return call;
+    });
+  }
 
   async getBlob(name) {
     const parts = this.#stream("Blobs", "Get", { hash: name });
@@ -45,10 +126,7 @@ export class Kernel {
     return { ...first.blob, bytes: checked(parts, first) };
   }
 
-  async ask(name, args = {}) {
-    const { content, isError } = await this.rpc("Tools", "Call", { name, arguments: Buffer.from(JSON.stringify(args)) });
-    return { content, isError };
-  }
+  ask(name, args = {}) { return this.rpc("Tools", "Call", { name, arguments: Buffer.from(JSON.stringify(args)) }); }
 
   complete(request) { return this.#stream("Models", "Complete", request); }
 
@@ -56,12 +134,21 @@ export class Kernel {
     for await (const event of this.#stream("Bus", "Watch", { topics })) yield eventOf(event);
   }
 
-  #stream(service, method, request) {
-    return this.#link.stream(service, method, { lane: this.#lane, ...request }, this.signal);
+  /** A call whose answer is a stream. */
+  async *#stream(service, method, request) {
+    this.signal.throwIfAborted();
+    const call = this.#link.call("ServerStream", service, method, [{ lane: this.#lane, ...request }]);
+    try {
+      yield* addAbortSignal(this.signal, call);
+    } catch (error) {
+      throw this.signal.aborted ? this.signal.reason : fromStatus(error);
+    } finally {
+      call.cancel();
+    }
   }
 
   rpc(service, method, request = {}) {
-    return this.#link.unary(service, method, { lane: this.#lane, ...request }, this.signal);
+    return until(this.signal, (done) => this.#link.call("Unary", service, method, [{ lane: this.#lane, ...request }], done));
   }
 }
 
@@ -72,11 +159,10 @@ const valueOf = ({ key, value, version }) => ({
 
 /** The bytes of a file, whose hash is checked at the end. */
 async function* checked(parts, first) {
-  const sum = createHash("sha256").update(first.data);
-  if (first.data.length) yield first.data;
-  for await (const { data } of parts) {
-    sum.update(data);
-    yield data;
+  const sum = createHash("sha256");
+  for (let part = { value: first }; !part.done; part = await parts.next()) {
+    sum.update(part.value.data);
+    yield part.value.data;
   }
   if (sum.digest("hex") !== first.blob.hash) {
     throw new KernelError("not_found", `read file ${first.blob.hash}: its bytes on disk are damaged; a backup may have them`);

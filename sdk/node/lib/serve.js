@@ -5,10 +5,8 @@ import grpc from "@grpc/grpc-js";
 import { Activation, within } from "./activation.js";
 import { KernelError, cookie, ended, options, service, toStatus } from "./wire.js";
 
-const orphanTimeout = 30_000; // without an Init
 const defaultGrace = 5000;
-const goneGrace = 400; // nothing that is done without the kernel can be recorded
-const closeDelay = 500; // for the answer to Shutdown, and for the kernel to end the process
+const noArguments = { type: "object", additionalProperties: false };
 const started = process.env.SWITCHBOARD_EXTENSION === cookie;
 
 if (started) { // standard output belongs to the protocol: console.log goes to the log
@@ -17,8 +15,9 @@ if (started) { // standard output belongs to the protocol: console.log goes to t
 }
 
 export function serve(ext) {
-  if (!started) {
-    process.stderr.write("This program is a Switchboard extension. Put it beside its manifest.yaml, and Switchboard starts it.\n");
+  if (!started || process.env.PLUGIN_CLIENT_CERT) {
+    process.stderr.write(started ? "The kernel asks for TLS (go-plugin's AutoMTLS), which the Node SDK does not speak.\n"
+      : "This program is a Switchboard extension. Put it beside its manifest.yaml, and Switchboard starts it.\n");
     process.exit(1);
   }
   const server = new Server(ext);
@@ -37,7 +36,7 @@ class Server {
   constructor(ext) {
     this.#ext = ext;
     this.#description = this.#describe(ext.tools ?? []);
-    setTimeout(() => this.#activation ?? this.close(0), orphanTimeout).unref();
+    setTimeout(() => this.#activation ?? this.close(0), 30_000).unref(); // without an Init the kernel has ended
   }
 
   #describe(tools) {
@@ -46,11 +45,10 @@ class Server {
     if (this.#tools.size < tools.length || tools.some((tool) => !tool.name || !tool.call)) {
       throw new Error(`extension ${id}: each tool needs a name of its own and call: ${tools.map((tool) => tool.name)}`);
     }
-    const schema = { type: "object", additionalProperties: false };
     return {
       channel: Boolean(channel), drafts: Boolean(channel?.draft),
       events: Boolean(channel || handle || results || handleAgent), sdk: "node/0.1",
-      tools: tools.map(({ call, say, ...t }) => ({ ...t, schema: Buffer.from(JSON.stringify(t.schema ?? schema)) })),
+      tools: tools.map(({ call, say, schema = noArguments, ...t }) => ({ ...t, schema: Buffer.from(JSON.stringify(schema)) })),
     };
   }
 
@@ -61,79 +59,66 @@ class Server {
     return now;
   }
 
-  #init(request) {
-    return this.#inTurn(async () => {
-      if (this.#ext.id && request.id !== this.#ext.id) {
-        throw new KernelError("invalid", `the manifest has the id "${request.id}", the program "${this.#ext.id}"`);
-      }
-      await this.#activation?.shutdown(1000); // the kernel missed an earlier answer
-      this.#activation = undefined;
-      const activation = new Activation(this.#ext, request, (tools) => (this.#description = this.#describe(tools)));
-      await activation.start(() => {
-        if (this.#activation !== activation) return;
-        activation.interrupt();
-        void this.close(goneGrace);
-      });
-      this.#activation = activation;
-      return { readiness: activation.announce() };
+  async #init(request) {
+    if (this.#ext.id && request.id !== this.#ext.id) {
+      throw new KernelError("invalid", `the manifest has the id "${request.id}", the program "${this.#ext.id}"`);
+    }
+    await this.#end(1000); // the kernel missed an earlier answer
+    const activation = new Activation(this.#ext, request, (tools) => (this.#description = this.#describe(tools)));
+    const readiness = await activation.start(() => {
+      if (this.#activation !== activation) return;
+      activation.interrupt(); // nothing that is done without the kernel can be recorded
+      void this.close(400);
     });
+    this.#activation = activation;
+    return { readiness };
   }
 
   /** The activation, for work that the kernel brings. */
   #current() {
-    if (!this.#activation || this.#activation.draining) {
-      throw new KernelError("unavailable", `the extension is ${this.#activation ? "shutting down" : "not initialized"}`);
-    }
-    return this.#activation;
+    if (this.#activation && !this.#activation.draining) return this.#activation;
+    throw new KernelError("unavailable", "the extension is not running");
   }
 
-  #end(grace) {
-    const ending = this.#activation;
-    return this.#inTurn(async () => {
-      await ending?.shutdown(grace);
-      if (this.#activation === ending) this.#activation = undefined;
-    });
+  async #end(grace) {
+    await this.#activation?.shutdown(grace);
+    this.#activation = undefined;
   }
 
   /** Ends the process after at most grace milliseconds. */
   async close(grace) {
-    await within(grace + 100, this.#end(grace));
+    await within(grace + 100, this.#inTurn(() => this.#end(grace)));
     process.exit(0);
+  }
+
+  #call(request, controller) {
+    const tool = this.#tools.get(request.name);
+    if (!tool) throw new KernelError("not_found", `extension ${this.#ext.id ?? ""} has no tool "${request.name}"`);
+    return this.#current().call(tool, request, controller);
   }
 
   listen(path) {
     const server = new grpc.Server(options);
-    const add = (name, methods) => server.addService(service(name), methods);
-    add("switchboard.extension.v1.Extension", {
-      Describe: unary(() => this.#description),
-      Init: unary((request) => this.#init(request)),
-      Health: unary(() => this.#activation?.readiness ?? { state: "STATE_OFFLINE", detail: "the extension is not initialized" }),
-      Shutdown: unary(async ({ graceMs }) => {
-        await this.#end(graceMs || defaultGrace);
-        setTimeout(() => this.#activation ?? process.exit(0), closeDelay);
-      }),
-    });
-    add("switchboard.extension.v1.Events", {
-      Deliver: (call) => {
-        try {
-          void this.#current().deliver(call);
-        } catch (error) {
-          call.emit("error", toStatus(error));
-        }
+    const services = {
+      "switchboard.extension.v1.Extension": {
+        Describe: unary(() => this.#description),
+        Init: unary((request) => this.#inTurn(() => this.#init(request))),
+        Health: unary(() => this.#activation?.readiness ?? { state: "STATE_OFFLINE", detail: "not initialized" }),
+        Shutdown: unary(async ({ graceMs }) => {
+          await this.#inTurn(() => this.#end(graceMs || defaultGrace));
+          setTimeout(() => this.#activation ?? process.exit(0), 500); // unless the kernel ends it, or starts it again
+        }),
       },
-    });
-    add("switchboard.extension.v1.Tools", {
-      Call: unary((request, controller) => {
-        const tool = this.#tools.get(request.name);
-        if (!tool) throw new KernelError("not_found", `extension ${this.#ext.id ?? ""} has no tool "${request.name}"`);
-        return this.#current().call(tool, request, controller);
-      }),
-    });
-    if (this.#ext.channel?.draft) {
-      add("switchboard.extension.v1.Drafts", { Draft: unary((_, __, updates) => this.#current().draft(updates)) });
-    }
-    add("grpc.health.v1.Health", { Check: unary(() => ({ status: "SERVING" })) });
-    add("plugin.GRPCController", { Shutdown: unary(() => void setTimeout(() => process.exit(0), 50)) });
+      "switchboard.extension.v1.Events": {
+        Deliver: (call) => void Promise.resolve().then(() => this.#current().deliver(call))
+          .catch((error) => call.emit("error", toStatus(error))),
+      },
+      "switchboard.extension.v1.Tools": { Call: unary((request, controller) => this.#call(request, controller)) },
+      "switchboard.extension.v1.Drafts": { Draft: unary((_, __, updates) => this.#current().draft(updates)) },
+      "grpc.health.v1.Health": { Check: unary(() => ({ status: "SERVING" })) },
+      "plugin.GRPCController": { Shutdown: unary(() => void setTimeout(() => process.exit(0), 50)) },
+    };
+    for (const [name, methods] of Object.entries(services)) server.addService(service(name), methods);
     server.bindAsync(`unix:${path}`, grpc.ServerCredentials.createInsecure(), (error) => {
       if (error) throw error;
       writeSync(1, `1|1|unix|${path}|grpc\n`);
@@ -141,17 +126,12 @@ class Server {
   }
 }
 
-/** An AbortController that follows the cancellation of a call. */
-function controllerOf(call) {
+/** A method with one answer, whose controller follows the cancellation of the call. */
+const unary = (handle) => async (call, done) => {
   const controller = new AbortController();
   call.on("cancelled", () => controller.abort(ended("the call was canceled")));
-  return controller;
-}
-
-/** A method with one answer. */
-const unary = (handle) => async (call, done) => {
   try {
-    done(null, (await handle(call.request, controllerOf(call), call)) ?? {});
+    done(null, (await handle(call.request, controller, call)) ?? {});
   } catch (error) {
     done(toStatus(error));
   }
