@@ -50,7 +50,7 @@ func (w *world) withSDK(id, dir string) {
 func TestAnExtensionInPythonIsNewAndVerified(t *testing.T) {
 	t.Parallel()
 	needPython(t)
-	for _, kind := range []string{"channel", "tool"} {
+	for _, kind := range []string{"channel", "tool", "agent"} {
 		w := newWorld(t)
 		dir := t.TempDir()
 		for _, command := range [][]string{
@@ -65,6 +65,45 @@ func TestAnExtensionInPythonIsNewAndVerified(t *testing.T) {
 			}
 			dir = filepath.Join(strings.TrimSuffix(dir, "/first"), "first")
 		}
+	}
+}
+
+// TestTheChannelInTheReadmeOfPython runs it as it stands there.
+func TestTheChannelInTheReadmeOfPython(t *testing.T) {
+	t.Parallel()
+	needPython(t)
+	readme, err := os.ReadFile("../../../sdk/python/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(readme), "```python\n")
+	code, _, _ = strings.Cut(code, "```")
+	if n := strings.Count(code, "\n"); n > 25 {
+		t.Errorf("the channel has %d lines", n)
+	}
+	dir := t.TempDir()
+	manifest, err := os.ReadFile("testdata/pythonsdk/manifest.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"main.py": code, "manifest.yaml": strings.ReplaceAll(string(manifest), "python_sdk", "file_channel"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWorld(t)
+	w.config("channels: {file_channel: {allow_from: [me]}}\nagents: {default: echo}")
+	w.withSDK("file_channel", dir)
+	w.start()
+	w.state(w.control(), "file_channel", "active")
+	for _, line := range []string{"hello", "once more"} {
+		appendTo(w, w.place("file_channel", "inbox"), line+"\n")
+		w.eventually("the answer", func() bool { return strings.Contains(w.text("data", "file_channel", "outbox"), line) })
+		w.crash()
+		w.start()
+		w.state(w.control(), "file_channel", "active")
 	}
 }
 

@@ -1,15 +1,16 @@
 """Parcels: tools that track shipments with DHL's API, notices when one moves, and a reminder on the day it arrives."""
 
+import asyncio
 import json
 import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field
 from datetime import datetime, time
-from typing import Annotated, Iterator, List, Optional, Tuple
+from typing import Annotated, AsyncIterator, List, Optional, Tuple
 
-from switchboard import (CallResult, Conflict, Effect, Extension, Principal, Readiness, ToolCall, ToolError, ToolResult,
-                         Value, arg, call, delete, ended, notify, put, sleep)
+from switchboard import (CallResult, Conflict, Effect, Extension, Principal, ToolCall, ToolError, ToolResult,
+                         Value, arg, call, delete, publish, put, result, sees)
 
 extension = Extension("parcels")
 
@@ -56,8 +57,8 @@ def look_up(number: str) -> Tuple[str, bool, str]:
     return status.get("description") or status.get("status", ""), status.get("statusCode") == "delivered", arrives
 
 
-def parcels() -> Iterator[Tuple[Value, Parcel]]:
-    for value in extension.kernel.scan("parcel/"):
+async def parcels() -> AsyncIterator[Tuple[Value, Parcel]]:
+    async for value in extension.kernel.scan("parcel/"):
         yield value, value.decode(Parcel)
 
 
@@ -71,47 +72,51 @@ def reminder(p: Parcel) -> Optional[Effect]:
     return call(f"{p.number} {p.arrives}", "scheduler/schedule_once", arguments, reply_to=p.reply_to)
 
 
-def changes(p: Parcel) -> List[Effect]:
+def notice(text: str, dedupe: str, reply_to: str) -> Effect:
+    return publish("system.user.notify", {"text": text, "reply_to": reply_to}, dedupe=dedupe)
+
+
+async def changes(p: Parcel) -> List[Effect]:
     """Brings a parcel up to date; the effects that follow from what is new, or nothing."""
-    status, delivered, arrives = look_up(p.number)
+    status, delivered, arrives = await asyncio.to_thread(look_up, p.number)
     if (status, arrives) in ((p.status, p.arrives), ("", p.arrives)):
         return []
     moved, later = status != p.status, arrives and arrives != p.arrives and not delivered
     p.status, p.delivered, p.arrives = status, delivered, arrives
-    follow = [notify(str(p), dedupe=f"{p.number} {status} {arrives}", reply_to=p.reply_to)] if moved else []
+    follow = [notice(str(p), f"{p.number} {status} {arrives}", p.reply_to)] if moved else []
     remind = reminder(p) if later else None
     return follow + [remind] if remind else follow
 
 
 @extension.tool(idempotent=True)
-def track(number: Number, name: Annotated[str, arg("what is in it, in a few words")], call: ToolCall) -> ToolResult:
+async def track(number: Number, name: Annotated[str, arg("what is in it, in a few words")], call: ToolCall) -> ToolResult:
     """Track a parcel: the user is told when it moves, and reminded on the day it arrives."""
-    old = extension.kernel.get(f"parcel/{number}")
-    if old.version and not call.principal.sees(old.decode(Parcel).set_by):
+    old = await extension.kernel.get(f"parcel/{number}")
+    if old.version and not sees(call.principal, old.decode(Parcel).set_by):
         raise ToolError(f"{number} cannot be tracked here.")
     p = Parcel(number, name, reply_to=call.reply_to, set_by=call.principal)
     try:
-        follow = [e for e in changes(p) if not e.HasField("publish")]  # the answer is notice enough
+        follow = [e for e in await changes(p) if not e.HasField("publish")]  # the answer is notice enough
     except Busy as e:
         follow, p.status = [], ""
         extension.kernel.log.warning("%s: %s", number, e)
-    return ToolResult(f"Tracking {p}", [put(f"parcel/{number}", p, version=old.version), *follow])
+    return result(f"Tracking {p}", [put(f"parcel/{number}", p, version=old.version), *follow])
 
 
 @extension.tool(read_only=True, command="parcels")
-def list_parcels(call: ToolCall) -> str:
+async def list_parcels(call: ToolCall) -> str:
     """List the parcels that are tracked, with where they are."""
-    seen = [f"- {p} ({p.number})" for _, p in parcels() if call.principal.sees(p.set_by)]
+    seen = [f"- {p} ({p.number})" async for _, p in parcels() if sees(call.principal, p.set_by)]
     return "\n".join(seen) or "No parcels are tracked."
 
 
 @extension.tool(idempotent=True)
-def forget(number: Number, call: ToolCall) -> ToolResult:
+async def forget(number: Number, call: ToolCall) -> ToolResult:
     """Stop tracking a parcel."""
-    value = extension.kernel.get(f"parcel/{number}")
-    seen = value.version and call.principal.sees(value.decode(Parcel).set_by)
+    value = await extension.kernel.get(f"parcel/{number}")
+    seen = value.version and sees(call.principal, value.decode(Parcel).set_by)
     # The same text when there is none: a call that a crash repeats answers as the first time.
-    return ToolResult(f"{number} isn't tracked now.", [delete(value.key, version=value.version)] if seen else [])
+    return result(f"{number} isn't tracked now.", [delete(value.key, version=value.version)] if seen else [])
 
 
 @extension.results
@@ -121,21 +126,21 @@ def scheduled(result: CallResult) -> None:
 
 
 @extension.run
-def watch() -> None:
+async def watch() -> None:
     """Asks for each parcel on its way, and commits what is new together with the notice and the reminder."""
     kernel = extension.kernel
-    while not ended():
+    while True:
         trouble = ""
-        for value, p in parcels():
+        async for value, p in parcels():
             try:
-                if not p.delivered and (follow := changes(p)):
-                    kernel.commit(put(value.key, p, version=value.version), *follow)
+                if not p.delivered and (follow := await changes(p)):
+                    await kernel.commit(put(value.key, p, version=value.version), *follow)
             except Busy as e:
                 trouble = str(e)
             except Conflict:
                 pass  # a tool changed it meanwhile: the next round sees that
-        kernel.set_readiness(Readiness.DEGRADED if trouble else Readiness.READY, trouble)
-        sleep(kernel.config["every_seconds"])
+        await kernel.set_readiness("degraded" if trouble else "ready", trouble)
+        await asyncio.sleep(kernel.config["every_seconds"])
 
 
 if __name__ == "__main__":

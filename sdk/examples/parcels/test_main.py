@@ -5,7 +5,7 @@ import unittest
 from datetime import datetime, timedelta
 
 import main
-from switchboard import Principal, Readiness, ToolCall, ToolError
+from switchboard import Principal, ToolCall, ToolError
 from switchboard.testing import FakeKernel, run_once
 
 
@@ -28,7 +28,7 @@ def shipment(code, text, days=0):
     return {"status": {"statusCode": code, "description": text}, "estimatedTimeOfDelivery": arrives}
 
 
-class Parcels(unittest.TestCase):
+class Parcels(unittest.IsolatedAsyncioTestCase):
     def setUp(self):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), DHL)
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -38,43 +38,45 @@ class Parcels(unittest.TestCase):
         self.kernel = main.extension.kernel = FakeKernel(
             config={"api_url": f"http://127.0.0.1:{server.server_port}", "every_seconds": 1},
             secrets={"DHL_API_KEY": "secret"})
-        self.anna = ToolCall("c1", "track", reply_to="h1", principal=Principal("anna", own=True))
+        self.anna = ToolCall(reply_to="h1", principal=Principal(person="anna", own=True))
 
-    def track(self, call=None):
-        result = main.track("12345", "Shoes", call or self.anna)
-        self.kernel.commit(*result.effects)
+    async def track(self, call=None):
+        result = await main.track("12345", "Shoes", call or self.anna)
+        await self.kernel.commit(*result.effects)
         return result
 
-    def test_a_parcel_is_tracked_and_reminded_of(self):
-        self.assertIn("Shoes: Left Hamburg, arrives", self.track().content)
+    async def test_a_parcel_is_tracked_and_reminded_of(self):
+        self.assertIn("Shoes: Left Hamburg, arrives", (await self.track()).content)
         (remind,) = self.kernel.committed
         self.assertEqual((remind.call.tool, remind.call.reply_to), ("scheduler/schedule_once", "h1"))
-        self.assertIn("Left Hamburg", main.list_parcels(self.anna))
+        self.assertIn("Left Hamburg", await main.list_parcels(self.anna))
 
-    def test_a_move_is_said_once(self):
-        self.track()
+    async def test_a_move_is_said_once(self):
+        await self.track()
         DHL.shipments["12345"] = shipment("delivered", "Delivered to a neighbor")
         for _ in range(2):
-            run_once(main.watch)
+            await run_once(main.watch)
         (notice,) = [e for e in self.kernel.committed if e.HasField("publish")]
         payload = json.loads(notice.publish.payload)
         self.assertEqual(payload, {"text": "Shoes: Delivered to a neighbor", "reply_to": "h1"})
 
-    def test_others_see_and_change_nothing(self):
-        self.track()
-        ben = ToolCall("c2", "forget", principal=Principal("ben", own=True))
-        self.assertEqual(main.list_parcels(ben), "No parcels are tracked.")
-        self.assertRaises(ToolError, self.track, ben)
-        self.assertEqual(main.forget("12345", ben).effects, [])
-        self.kernel.commit(*main.forget("12345", self.anna).effects)
-        self.assertEqual(main.list_parcels(self.anna), "No parcels are tracked.")
+    async def test_others_see_and_change_nothing(self):
+        await self.track()
+        ben = ToolCall(principal=Principal(person="ben", own=True))
+        self.assertEqual(await main.list_parcels(ben), "No parcels are tracked.")
+        with self.assertRaises(ToolError):
+            await self.track(ben)
+        self.assertFalse((await main.forget("12345", ben)).effects)
+        await self.kernel.commit(*(await main.forget("12345", self.anna)).effects)
+        self.assertEqual(await main.list_parcels(self.anna), "No parcels are tracked.")
 
-    def test_a_wrong_key_is_reported(self):
+    async def test_a_wrong_key_is_reported(self):
         self.kernel.secrets["DHL_API_KEY"] = "wrong"
-        self.track()
-        run_once(main.watch)
-        self.assertEqual((self.kernel.readiness, self.kernel.detail),
-                         (Readiness.DEGRADED, "DHL refuses the API key: correct DHL_API_KEY"))
+        await self.track()
+        await run_once(main.watch)
+        readiness = self.kernel.readiness
+        self.assertEqual(readiness.State.Name(readiness.state), "STATE_DEGRADED")
+        self.assertEqual(readiness.detail, "DHL refuses the API key: correct DHL_API_KEY")
 
 
 if __name__ == "__main__":

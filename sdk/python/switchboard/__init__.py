@@ -2,26 +2,14 @@
 
 An Extension has functions that the kernel calls. What they return, their effects, is committed together with the
 acknowledgement of what they handled: all of it or nothing, whatever is killed and when. Anything may be repeated once
-after a crash; Event.uncertain, Message.uncertain and ToolCall.repeat say so.
+after a crash; Event.delivery.uncertain, Message.uncertain and ToolCall.repeat say so.
 """
 
 __version__ = "0.1.0"
 
-from .effects import (Effect, append, call, cancel_turn, delete, ensure_session, notify, publish, put, queue_input,
-                      when_idle, withdraw)
-from .errors import (Conflict, Denied, Drop, Ended, Full, Gone, Invalid, NotFound, Retry, Stale, SwitchboardError,
-                     TooLarge, ToolError, Unavailable, Unknown)
-from .define import Extension
-from .client import Kernel
-from .schema import arg
-from .scope import ended, sleep
-from .types import (Action, Attachment, Blob, CallResult, Draft, Event, Message, Principal, Quote, Readiness, Receipt,
-                    ToolCall, ToolResult, UserMessage, Value)
-
-__all__ = [
-    "Action", "Attachment", "Blob", "CallResult", "Conflict", "Denied", "Draft", "Drop", "Effect", "Ended", "Event",
-    "Extension", "Full", "Gone", "Invalid", "Kernel", "Message", "NotFound", "Principal", "Quote", "Readiness",
-    "Receipt", "Retry", "Stale", "SwitchboardError", "TooLarge", "ToolCall", "ToolError", "ToolResult", "Unavailable",
-    "Unknown", "UserMessage", "Value", "append", "arg", "call", "cancel_turn", "delete", "ended", "ensure_session",
-    "notify", "publish", "put", "queue_input", "sleep", "when_idle", "withdraw",
-]
+from .errors import *
+from .payloads import *
+from .types import *
+from .schema import arg as arg
+from .client import Kernel as Kernel
+from .server import Extension as Extension

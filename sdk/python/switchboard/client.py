@@ -2,47 +2,59 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import hashlib
+import io
 import json
 import logging
-import threading
-from concurrent.futures import Future, TimeoutError as FutureTimeout, CancelledError
-from collections import deque
 from pathlib import Path
-from typing import IO, Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import IO, Any, AsyncIterator, Dict, List, Literal, Union
 from zoneinfo import ZoneInfo
 
 import grpc
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pb2 import MethodDescriptorProto
 
 from switchboard.bus.v1 import bus_pb2 as bus
 from switchboard.extension.v1 import extension_pb2 as ext
 from switchboard.kernel.v1 import kernel_pb2 as pb
 
-from .effects import publish
-from .errors import Ended, Gone, NotFound, SwitchboardError, TooLarge, from_code, from_rpc
-from .scope import current
-from .types import Blob, Event, Readiness, ToolResult, UserMessage, Value, encode, event_of
+from .errors import Gone, NotFound, TooLarge, from_code
+from .payloads import UserMessage
+from .schema import encode
+from .types import Blob, Value, publish
 
 MAX_MESSAGE = 16 << 20
-MAX_COMMIT = MAX_MESSAGE - (64 << 10)
-FRAME = 1 << 20
-CHUNK = 256 << 10
-OPTIONS = [
-    ("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_send_message_length", MAX_MESSAGE),
-    ("grpc.default_authority", "localhost"), ("grpc.enable_http_proxy", 0), ("grpc.client_idle_timeout_ms", 2**31 - 1),
-    ("grpc.use_local_subchannel_pool", 1),
-]
+SIZES = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_send_message_length", MAX_MESSAGE)]
+OPTIONS = [*SIZES, ("grpc.default_authority", "localhost"), ("grpc.enable_http_proxy", 0),
+           ("grpc.client_idle_timeout_ms", 2**31 - 1), ("grpc.use_local_subchannel_pool", 1)]
+State = Literal["ready", "unconfigured", "degraded", "offline"]
+lane: contextvars.ContextVar[str] = contextvars.ContextVar("switchboard_lane", default="")
+
+
+def bounded(message: Any, what: str) -> Any:
+    """A message that fits into a frame."""
+    if message.ByteSize() > MAX_MESSAGE - (64 << 10):
+        raise TooLarge(f"{what}: {message.ByteSize()} bytes (at most {MAX_MESSAGE - (64 << 10)})")
+    return message
+
+
+def kind_of(method: MethodDescriptor) -> str:
+    """What grpc names a kind of method, such as unary_stream."""
+    p = MethodDescriptorProto()
+    method.CopyToProto(p)
+    return "_".join("stream" if streams else "unary" for streams in (p.client_streaming, p.server_streaming))
 
 
 class Kernel:
-    """The kernel's services, safe for concurrent use. Calls in a handler are part of its delivery or tool call.
+    """The kernel's services. Calls in a handler are part of its delivery or tool call, and end with it.
 
     Errors are those of switchboard.errors.
     """
 
-    def __init__(self, init: ext.InitRequest, lost: Callable[[], None]) -> None:
-        self.id: str = init.id
-        self.name: str = init.name
+    def __init__(self, init: ext.InitRequest) -> None:
+        self.id, self.name, self.address = init.id, init.name, init.kernel_address
         self.config: Dict[str, Any] = json.loads(init.config or b"{}")
         self.secrets: Dict[str, str] = dict(init.secrets)
         self.data_dir = Path(init.data_dir)  # for files that outlive the process
@@ -50,260 +62,115 @@ class Kernel:
         self.timezone = ZoneInfo(init.timezone or "UTC")
         self.agent: ext.AgentSpec = init.agent
         self.log = logging.getLogger(init.id)
-        self.draining = threading.Event()  # set when the extension begins to shut down
+        self.draining = asyncio.Event()  # set when the extension begins to shut down
         self.readiness = ext.Readiness(state=ext.Readiness.STATE_READY)
-        self._address = init.kernel_address.strip()
+        self.active = False  # until the answer to Init has the readiness
         self._metadata = (("switchboard-token", init.kernel_token),)
-        self._channel = grpc.insecure_channel(self._address, options=OPTIONS)
-        self._files = grpc.insecure_channel(self._address, options=OPTIONS)  # a slow reader delays no event
-        self._lost, self._closed, self._announced = lost, False, False
-        self._methods: Dict[Tuple[str, bool], Any] = {}
-        self._lock = threading.Lock()
-        try:
-            grpc.channel_ready_future(self._channel).result(timeout=10)
-        except FutureTimeout:
-            self._channel.close()
-            raise Gone(f"connect to the kernel at {self._address!r}: no answer") from None
-        self._commits: Optional[_Commits] = _Commits(self)
 
-    def commit(self, *effects: bus.Effect, id: str = "") -> List[bus.EffectResult]:
+    async def connect(self) -> None:
+        # Files have a connection of their own: a slow reader delays no event.
+        self._channel, self._files = (grpc.aio.insecure_channel(self.address, options=OPTIONS) for _ in range(2))
+        await asyncio.wait_for(self._channel.channel_ready(), 10)
+
+    async def gone(self) -> None:
+        """Returns when the kernel has ended."""
+        await self._channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
+
+    async def close(self) -> None:
+        await asyncio.gather(self._channel.close(), self._files.close())
+
+    async def commit(self, *effects: bus.Effect, id: str = "") -> List[bus.EffectResult]:
         """Commits effects in one transaction and returns when they are on disk, with a result for each.
 
         Repeating the id returns the first results, and nothing happens twice.
         """
-        commit = bus.Commit(id=id, lane=current().lane, effects=effects)
-        if commit.ByteSize() > MAX_COMMIT:
-            raise TooLarge(f"commit of {len(effects)} effects with {commit.ByteSize()} bytes (at most {MAX_COMMIT})")
-        future = self._enqueue(commit)
-        try:
-            receipt = current().wait(future)
-        except (CancelledError, FutureTimeout):
-            raise Ended("commit, not confirmed: the handler was cancelled") from None
-        if receipt.HasField("error"):
-            raise from_code(receipt.error.code, receipt.error.message)
-        return list(receipt.results)
+        commit = bounded(bus.Commit(id=id, lane=lane.get(), effects=effects), f"commit of {len(effects)} effects")
+        async for frame in self.rpc("Bus.Commit", [pb.CommitFrame(commits=[commit])]):
+            (receipt,) = frame.receipts
+            if receipt.HasField("error"):
+                raise from_code(receipt.error.code, receipt.error.message)
+            return list(receipt.results)
+        raise Gone("commit, not confirmed: the kernel has ended")
 
-    def receive(self, message: UserMessage, dedupe: str = "", *effects: bus.Effect) -> bool:
+    async def receive(self, message: UserMessage, dedupe: str = "", *effects: bus.Effect) -> bool:
         """Reports a person's message, which is on disk when it returns; effects (a cursor) are committed with it.
 
         Reporting the dedupe key again is harmless. False: the person is not admitted, and nothing of the message
         is stored. Files were stored before by put_blob.
         """
         blobs = list(dict.fromkeys(a.blob for a in message.attachments if a.blob))
-        return bool(self.commit(publish("user.message", message, dedupe=dedupe, blobs=blobs), *effects)[0].event_id)
+        results = await self.commit(publish("user.message", message, dedupe=dedupe, blobs=blobs), *effects)
+        return bool(results[0].event_id)
 
-    def get(self, key: str) -> Value:
+    async def get(self, key: str) -> Value:
         """Reads a key of the own store; one that does not exist has version 0."""
-        v = self._call("KV/Get", pb.GetRequest(key=key), pb.Value)
+        v = await self.rpc("KV.Get", key=key)
         return Value(key, v.value, v.version)
 
-    def scan(self, prefix: str = "") -> Iterator[Value]:
+    async def scan(self, prefix: str = "", after: str = "") -> AsyncIterator[Value]:
         """All keys with the prefix, in ascending order."""
-        after, more = "", True
-        while more:
-            page = self._call("KV/Scan", pb.ScanRequest(prefix=prefix, after=after), pb.ScanResponse)
+        page = None
+        while page is None or page.more:
+            page = await self.rpc("KV.Scan", prefix=prefix, after=after)
             for v in page.values:
                 after = v.key
                 yield Value(v.key, v.value, v.version)
-            more = page.more
 
-    def ask(self, tool: str, **arguments: Any) -> ToolResult:
+    async def ask(self, tool: str, **arguments: Any) -> ext.CallResult:
         """Calls a read-only tool, which the manifest names under permissions.tools; it is not recorded."""
-        r = self._call("Tools/Call", pb.CallToolRequest(lane=current().lane, name=tool, arguments=encode(arguments)),
-                       ext.CallResult)
-        return ToolResult(r.content, is_error=r.is_error)
+        return await self.rpc("Tools.Call", name=tool, arguments=encode(arguments))
 
-    def tools(self) -> List[ext.Tool]:
-        """The tools that the agent of the lane may use."""
-        return list(self._call("Tools/List", pb.ListToolsRequest(lane=current().lane), pb.ListToolsResponse).tools)
-
-    def call_tool(self, call_id: str) -> ToolResult:
-        """Runs an open call of the history, once, and returns its stored result; for the run loop of an agent."""
-        request = pb.CallToolRequest(lane=current().lane, call_id=call_id)
-        r = self._call("Tools/Call", request, ext.CallResult)
-        return ToolResult(r.content, is_error=r.is_error)
-
-    def complete(
-        self, messages: Iterable[ext.Message], *, model: str = "default", purpose: str = "", **fields: Any
-    ) -> Iterator[ext.Delta]:
-        """Asks a model, which the manifest names under permissions.models, and yields its answer as it arrives."""
-        request = pb.CompleteRequest(lane=current().lane, model=model, messages=messages, purpose=purpose, **fields)
-        return self._stream("Models/Complete", request, ext.Delta)
-
-    def session(self, id: str = "", *, agent: str = "", key: str = "") -> pb.Session:
-        """Reads a session of the lane, or one that this extension may queue inputs for."""
-        request = pb.SessionRequest(session=id, lane=current().lane, agent=agent, key=key)
-        return self._call("Sessions/Get", request, pb.Session)
-
-    def sessions(self, agent: str = "", limit: int = 0) -> List[pb.Session]:
-        """The lane's session and, with the grant sessions, all others."""
-        request = pb.ListSessionsRequest(agent=agent, limit=limit, lane=current().lane)
-        return list(self._call("Sessions/List", request, pb.ListSessionsResponse).sessions)
-
-    def history(self, session: str, limit: int = 0) -> List[bus.Entry]:
-        """The newest rows of a session that sessions lists, oldest first."""
-        request = pb.HistoryRequest(session=session, lane=current().lane, limit=limit)
-        return list(self._call("Sessions/History", request, pb.HistoryResponse).entries)
-
-    def channels(self) -> List[pb.Channel]:
-        """The channels with their readiness."""
-        return list(self._call("Channels/List", pb.ListChannelsRequest(), pb.ListChannelsResponse).channels)
-
-    def presence(self) -> pb.PresenceResponse:
-        """When a person was last active. The manifest needs the permission presence."""
-        return self._call("Sessions/Presence", pb.PresenceRequest(), pb.PresenceResponse)
-
-    def watch(self, *topics: str) -> Iterator[Event]:
-        """Events from now on, to display: what a broken watch missed does not come again."""
-        return map(event_of, self._stream("Bus/Watch", pb.WatchRequest(topics=topics), bus.Event))
-
-    def put_blob(self, data: Union[bytes, IO[bytes]]) -> Blob:
+    async def put_blob(self, data: Union[bytes, IO[bytes]]) -> Blob:
         """Stores a file, which is kept for an hour, and then as long as something committed names it."""
-        if isinstance(data, bytes):
-            chunks = (data[i : i + CHUNK] for i in range(0, len(data), CHUNK))
-        else:
-            chunks = iter(lambda: data.read(CHUNK), b"")
-        rpc = self._method("Blobs/Put", pb.Blob, "stream_unary", files=True)
-        try:
-            b = rpc((pb.PutBlobRequest(data=c) for c in chunks), metadata=self._metadata)
-        except grpc.RpcError as e:
-            raise from_rpc(e) from None
-        return Blob(b.hash, b.size)
+        source = io.BytesIO(data) if isinstance(data, bytes) else data
+        chunks = iter(lambda: source.read(256 << 10), b"")
+        return await self.rpc("Blobs.Put", (pb.PutBlobRequest(data=chunk) for chunk in chunks))
 
-    def get_blob(self, name: str) -> bytes:
+    async def get_blob(self, name: str) -> bytes:
         """Reads a file that came with this delivery or session, or that this extension keeps."""
-        request = pb.GetBlobRequest(hash=name, lane=current().lane)
-        parts = list(self._stream("Blobs/Get", request, pb.GetBlobResponse, files=True))
+        parts = [part async for part in self.rpc("Blobs.Get", hash=name)]
         data = b"".join(p.data for p in parts)
         if not parts or hashlib.sha256(data).hexdigest() != parts[0].blob.hash:
             raise NotFound(f"read file {name}: its bytes on disk are damaged; a backup may have them")
         return data
 
-    def set_readiness(self, state: Readiness, detail: str = "") -> None:
+    async def set_readiness(self, state: State, detail: str = "") -> None:
         """Reports whether the extension can do its work; detail says why not and what to do."""
-        with self._lock:
-            new = ext.Readiness(state=int(state), detail=detail)
-            changed, self.readiness = new != self.readiness, new
-            if changed and self._announced:
-                self._report(new)
+        await self.report(ext.Readiness(state=f"STATE_{state.upper()}", detail=detail))
 
-    def set_tools(self, description: ext.Description) -> None:
-        """Replaces the description, because the tools have changed: set_tools(extension.describe())."""
-        with self._lock:
-            r = self.readiness
-            self._report(ext.Readiness(state=r.state, detail=r.detail, description=description))
+    async def report(self, readiness: ext.Readiness) -> None:
+        """Reports what changes; description=extension.describe() in it says that the tools have changed."""
+        changed, self.readiness = readiness != self.readiness, readiness
+        if changed and self.active:
+            await self.rpc("Runtime.Report", **{f.name: v for f, v in readiness.ListFields()})
 
-    def announce(self) -> ext.Readiness:
-        with self._lock:
-            self._announced = True
-            return self.readiness
+    def rpc(self, method: str, stream: Any = None, **fields: Any) -> Any:
+        """Any method of switchboard.kernel.v1, in this lane, such as await rpc("Sessions.History", session=id).
 
-    def _report(self, readiness: ext.Readiness) -> None:
-        try:
-            self._call("Runtime/Report", readiness, pb.ReportResponse)
-        except SwitchboardError as e:
-            self.log.debug("report readiness: %s", e)
-
-    def close(self) -> None:
-        self._closed = True
-        self._channel.close()
-        self._files.close()
-
-    def _method(self, name: str, answer: Any, kind: str = "unary_unary", files: bool = False) -> Any:
-        if (name, files) not in self._methods:
-            make = getattr(self._files if files else self._channel, kind)
-            self._methods[name, files] = make(
-                "/switchboard.kernel.v1." + name,
-                request_serializer=lambda m: m.SerializeToString(), response_deserializer=answer.FromString,
-            )
-        return self._methods[name, files]
-
-    def _call(self, name: str, request: Any, answer: Any) -> Any:
-        try:
-            rpc = self._method(name, answer)
-            return current().wait(rpc.future(request, timeout=current().remaining(), metadata=self._metadata))
-        except grpc.RpcError as e:
-            raise from_rpc(e) from None
-        except (CancelledError, FutureTimeout, grpc.FutureCancelledError, grpc.FutureTimeoutError):
-            raise Ended(f"{name}: the handler was cancelled") from None
-        except ValueError:  # the channel is closed
-            raise Gone(f"{name}: the extension has shut down") from None
-
-    def _stream(self, name: str, request: Any, answer: Any, files: bool = False) -> Iterator[Any]:
-        rpc = self._method(name, answer, "unary_stream", files)
-        stream = rpc(request, timeout=current().remaining(), metadata=self._metadata)
-        try:
-            yield from stream
-        except grpc.RpcError as e:
-            raise from_rpc(e) from None
-        finally:
-            stream.cancel()
-
-    def _enqueue(self, commit: bus.Commit) -> "Future[bus.CommitReceipt]":
-        with self._lock:
-            if self._closed:
-                raise Gone("commit: the extension has shut down")
-            future = self._commits.add(commit) if self._commits else None
-            if future is None:  # the stream broke, but not the connection
-                self._commits = _Commits(self)
-                future = self._commits.add(commit)
-            assert future is not None
-            return future
+        Answers that stream are for async for, such as those of rpc("Models.Complete", model="default", messages=[...]).
+        """
+        service, _, name = method.partition(".")
+        described = pb.DESCRIPTOR.services_by_name[service].methods_by_name[name]
+        request, kind = described.input_type._concrete_class, kind_of(described)
+        if "lane" in request.DESCRIPTOR.fields_by_name and stream is None:
+            fields.setdefault("lane", lane.get())
+        make = getattr(self._files if service == "Blobs" else self._channel, kind)
+        begin = make(f"/switchboard.kernel.v1.{service}/{name}", request.SerializeToString,
+                     described.output_type._concrete_class.FromString)
+        call = begin(request(**fields) if stream is None else stream, metadata=self._metadata)
+        return _answers(call) if kind.endswith("_stream") else _answer(call)
 
 
-class _Commits:
-    """One stream of commits. Receipts come in their order. When the connection ends, so has the kernel."""
+async def _answer(call: Any) -> Any:
+    try:
+        return await call
+    except grpc.RpcError as e:
+        raise from_code(e.code().value[0], e.details()) from None
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-        self._changed = threading.Condition()
-        self._waiting: Deque[Tuple[bus.Commit, Future[bus.CommitReceipt]]] = deque()
-        self._sent: Deque[Future[bus.CommitReceipt]] = deque()
-        self._broken: Optional[SwitchboardError] = None
-        rpc = kernel._channel.stream_stream(
-            "/switchboard.kernel.v1.Bus/Commit", request_serializer=pb.CommitFrame.SerializeToString,
-            response_deserializer=pb.ReceiptFrame.FromString,
-        )
-        self._stream = rpc(self._frames(), metadata=kernel._metadata)
-        threading.Thread(target=self._read, name="commits", daemon=True).start()
 
-    def add(self, commit: bus.Commit) -> "Optional[Future[bus.CommitReceipt]]":
-        with self._changed:
-            if self._broken:
-                return None
-            future: Future[bus.CommitReceipt] = Future()
-            self._waiting.append((commit, future))
-            self._changed.notify()
-            return future
-
-    def _frames(self) -> Iterator[pb.CommitFrame]:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._broken)
-                if self._broken:
-                    return
-                frame, size = pb.CommitFrame(), 0
-                while self._waiting and (not size or size + self._waiting[0][0].ByteSize() <= FRAME):
-                    commit, future = self._waiting.popleft()
-                    if future.set_running_or_notify_cancel():
-                        size += commit.ByteSize() + 1
-                        frame.commits.append(commit)
-                        self._sent.append(future)
-            yield frame
-
-    def _read(self) -> None:
-        try:
-            for frame in self._stream:
-                for receipt in frame.receipts:
-                    self._sent.popleft().set_result(receipt)
-            error: SwitchboardError = Gone("the kernel has ended")
-        except grpc.RpcError as e:
-            error = from_rpc(e)
-        with self._changed:
-            self._broken = Gone(str(error)) if self._kernel._closed else error
-            failed = [*self._sent, *(f for _, f in self._waiting if f.set_running_or_notify_cancel())]
-            self._changed.notify()
-        for future in failed:
-            future.set_exception(type(self._broken)(f"commit, not confirmed: {self._broken}"))
-        if isinstance(error, (Gone, Ended)) and not self._kernel._closed:
-            self._kernel._lost()
+async def _answers(call: Any) -> AsyncIterator[Any]:
+    try:
+        async for answer in call:
+            yield answer
+    except grpc.RpcError as e:
+        raise from_code(e.code().value[0], e.details()) from None

@@ -1,385 +1,406 @@
-"""The process of an extension: go-plugin's handshake, the contract's services, and its end."""
+"""An extension: functions that the kernel calls, each registered by a decorator, and the process that serves them."""
 
 from __future__ import annotations
 
-import json
+import asyncio
+import contextlib
+import inspect
 import logging
 import os
 import signal
 import sys
 import tempfile
-import threading
 import time
-from concurrent.futures import CancelledError, ThreadPoolExecutor, TimeoutError as FutureTimeout
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Set, Tuple, TypeVar
 
 import grpc
+from google.protobuf.descriptor import MethodDescriptor
 
 from switchboard.bus.v1 import bus_pb2 as bus
 from switchboard.extension.v1 import extension_pb2 as ext
 
-from . import logs
-from .deliver import Deliveries
-from .errors import Conflict, Drop, Ended, Gone, Invalid, NotFound, SwitchboardError, ToolError, Unavailable
-from .define import Extension, result_of
-from .client import MAX_COMMIT, MAX_MESSAGE, Kernel
-from .scope import Scope, ended
-from .types import (Action, Attachment, CallResult, Draft, Message, Principal, Readiness, Receipt, ToolCall, ToolResult,
-                    decode, encode, event_of)
+from . import __version__
+from .client import SIZES, Kernel, bounded, kind_of, lane
+from .errors import (Conflict, Drop, Ended, Ending, Gone, Invalid, NotFound, SwitchboardError, ToolError, Unavailable,
+                     Unknown, reason_of)
+from .payloads import CallResult
+from .schema import decode, encode, parameters_of
+from .types import Draft, Effect, Event, Message, ToolResult, effects_of, receipt, result
 
+CREDIT = 1024  # deliveries that are handled at once
 ORPHANED = 30.0  # seconds without Init after which the kernel is gone
-GONE_GRACE = 0.4
-REQUESTS = 512  # tools that wait have a thread each
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Activation:
-    """One run of an extension, from Init to Shutdown."""
+def _decorator(kind: str) -> Callable[[Extension, F], F]:
+    def register(self: Extension, function: F) -> F:
+        if self.handlers.setdefault(kind, function) is not function:
+            raise ValueError(f"extension {self.id} has two functions for {kind}")
+        return function
 
-    def __init__(self, extension: Extension, init: ext.InitRequest, lost: Callable[[], None]) -> None:
-        self.ext, self.kernel = extension, Kernel(init, lost)
-        self.log = self.kernel.log
-        self.background = Scope()
-        self._changed = threading.Condition()
-        self._streams: Set[Deliveries] = set()
-        self._calls: Set[Tuple[Scope, bool]] = set()  # and whether a drain interrupts it
-        self._draining = False
-        extension.kernel = self.kernel
-        try:
-            self._handler("start", self.background)
-        except BaseException:
-            self.kernel.close()
-            raise
-
-    def _handler(self, name: str, scope: Scope, *args: Any) -> Any:
-        function = self.ext.handlers.get(name)
-        return scope.run(function, *args) if function else None
-
-    def run(self) -> None:
-        """Runs the background work until it returns or the extension ends."""
-        pause = 1.0
-        while True:
-            try:
-                return self._handler("run", self.background)
-            except Exception as e:
-                if self.background.over.is_set():
-                    return
-                self.log.exception("background work failed, again after %.0f s", pause)
-                before = self.kernel.readiness
-                self.kernel.set_readiness(Readiness.OFFLINE, f"{type(e).__name__}: {e}")
-            if self.background.over.wait(pause):
-                return
-            self.kernel.set_readiness(Readiness(before.state), before.detail)
-            pause = min(2 * pause, 60.0)
-
-    def deliver(self, requests: Iterator[ext.DeliverFrame]) -> Iterator[ext.OutcomeFrame]:
-        stream = Deliveries(self._dispatch, self.log)
-        with self._changed:
-            self._refuse_when_draining()
-            self._streams.add(stream)
-        try:
-            yield from stream.frames(requests)
-        finally:
-            with self._changed:
-                self._streams.discard(stream)
-                self._changed.notify_all()
-
-    def _refuse_when_draining(self) -> None:
-        if self._draining:
-            raise Unavailable(f"extension {self.kernel.id} is shutting down")
-
-    def _dispatch(self, scope: Scope, d: bus.Delivery) -> List[bus.Effect]:
-        has, topic, id = self.ext.handlers.__contains__, d.event.topic, self.kernel.id
-        try:
-            event = event_of(d.event, d)
-        except ValueError as e:
-            raise Drop(f"decode payload of {topic}: {e}") from e
-        if topic == f"channel.send.{id}" and has("send"):
-            return self._send(scope, event.payload, d)
-        if topic == f"agent.input.{id}" and has("agent"):
-            return list(self._handler("agent", scope, event) or ())
-        if topic == f"tool.result.{id}" and has("results"):
-            return list(self._handler("results", scope, decode(CallResult, event.payload)) or ())
-        if has("handle"):
-            return list(self._handler("handle", scope, event) or ())
-        if topic == f"tool.result.{id}":
-            return []
-        raise Drop(f"extension {id} has no handler for topic {topic}")
-
-    def _send(self, scope: Scope, s: Dict[str, Any], d: bus.Delivery) -> List[bus.Effect]:
-        where = {"conversation": s.get("conversation", ""), "thread": s.get("thread", "")}
-        attachments = [decode(Attachment, a) for a in s.get("attachments") or ()]
-        if not s.get("text") and not attachments and s.get("draft_id"):  # it only removes a draft
-            name = "remove_draft" if "remove_draft" in self.ext.handlers else "draft"
-            self._handler(name, scope, Draft(**where, id=s["draft_id"], done=True))
-            return []
-        rest = {k: s[k] for k in s if k not in ("attachments", "actions")}
-        m = decode(Message, {"unmarked": s.get("text", ""), "text": "", **rest, "id": d.event.id})
-        m.attachments, m.actions = attachments, [decode(Action, a) for a in s.get("actions") or ()]
-        m.uncertain, m.created_at = d.uncertain, event_of(d.event).created_at
-        r = self._handler("send", scope, m) or Receipt()
-        conversation = r.conversation or m.conversation
-        receipt = bus.Receipt(provider_id=r.provider_id, conversation=conversation, thread=r.thread)
-        return [bus.Effect(receipt=receipt), *r.effects]
-
-    def call(self, r: ext.CallRequest, context: grpc.ServicerContext) -> ext.CallResult:
-        tool = self.ext.tools.get(r.name)
-        if tool is None:
-            raise NotFound(f"extension {self.kernel.id} has no tool {r.name!r}")
-        same = ("session agent reply_to channel sender repeat group thread input person command language").split()
-        p = r.principal
-        call = ToolCall(
-            r.call_id, r.name, **{k: getattr(r, k) for k in same}, memory=list(r.memory),
-            timezone=_zone(r.timezone) or self.kernel.timezone,
-            principal=Principal(p.person, p.conversation, p.group, p.confined, p.own, p.extension, list(p.accounts)),
-        )
-        scope, interruptible = Scope(r.lane), tool.proto.interruptible or tool.proto.waits
-        with self._changed:
-            self._refuse_when_draining()
-            self._calls.add((scope, interruptible))
-        context.add_callback(scope.end)
-        try:
-            call.arguments = json.loads(r.arguments or b"{}")
-            result = result_of(scope.run(tool.function, **tool.arguments(call)))
-            content = result.content if isinstance(result.content, str) else encode(result.content).decode()
-        except (Conflict, Ended, CancelledError, FutureTimeout) as e:
-            if isinstance(e, Conflict):
-                raise  # the kernel calls again
-            if scope.stopped:
-                raise Gone(f"extension {self.kernel.id} is shutting down") from None
-            if scope.over.is_set():
-                raise Ended("the call was cancelled") from None
-            result, content = ToolResult("", is_error=True), str(e) or "timed out"
-        except (ToolError, SwitchboardError) as e:
-            result, content = ToolResult("", is_error=True), str(e)
-        except Exception as e:
-            self.log.exception("tool %s failed", r.name)
-            result, content = ToolResult("", is_error=True), f"{type(e).__name__}: {e}"
-        finally:
-            with self._changed:
-                self._calls.discard((scope, interruptible))
-                self._changed.notify_all()
-        out = ext.CallResult(content=content.encode(errors="replace").decode(), is_error=result.is_error,
-                             effects=result.effects, nothing=result.nothing, text=result.text, blobs=result.blobs)
-        if out.ByteSize() > MAX_COMMIT:
-            size = f"result of {r.name} has {out.ByteSize()} bytes (at most {MAX_COMMIT})"
-            return ext.CallResult(content=size, is_error=True)
-        return out
-
-    def complete(self, r: ext.CompleteRequest) -> Iterator[ext.Delta]:
-        if "complete" not in self.ext.handlers:
-            raise NotFound(f"extension {self.kernel.id} has no models")
-        for i, delta in enumerate(self.ext.handlers["complete"](r)):
-            if i == 0 and not delta.model:
-                delta.model = f"{self.kernel.id}/{r.model}"
-            yield delta
-
-    def draft(self, updates: Iterator[ext.DraftUpdate]) -> None:
-        """Shows the newest text of each draft; a channel that is slower than the model skips some."""
-        newest: Dict[str, Optional[Draft]] = {}
-        lock = threading.Lock()
-
-        def show(key: str) -> None:
-            while True:
-                with lock:
-                    draft, newest[key] = newest[key], None
-                    if draft is None:
-                        del newest[key]
-                        return
-                try:
-                    self._handler("draft", self.background, draft)
-                except Exception:
-                    self.log.exception("draft failed")
-
-        for u in updates:
-            key = f"{u.conversation}\n{u.thread}\n{u.draft_id}"
-            with lock:
-                known = key in newest
-                newest[key] = Draft(u.conversation, u.thread, u.draft_id, u.text, u.reply_to, u.done)
-            if not known:
-                threading.Thread(target=show, args=(key,), daemon=True).start()
-
-    def shutdown(self, grace: float) -> None:
-        """Drains: running handlers may finish in three quarters of the grace; then they are cancelled."""
-        deadline = time.monotonic() + grace
-        with self._changed:
-            self._draining = True
-            streams, calls = list(self._streams), list(self._calls)
-        self.kernel.draining.set()
-        for stream in streams:
-            stream.end()
-        for scope, interruptible in calls:
-            if interruptible:
-                scope.end(stopped=True)
-        if not self._wait(grace * 3 / 4):
-            self.interrupt()
-            if not self._wait(grace / 8):
-                self.log.warning("handlers ignore that they were cancelled")
-        self.background.end(stopped=True)
-        stop = threading.Thread(target=self._stop, daemon=True)
-        stop.start()
-        stop.join(max(0.1, deadline - time.monotonic()))
-        self.kernel.close()
-
-    def _wait(self, seconds: float) -> bool:
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._streams and not self._calls, seconds)
-
-    def interrupt(self) -> None:
-        for stream in list(self._streams):
-            stream.interrupt()
-        for scope, _ in list(self._calls):
-            scope.end(stopped=True)
-
-    def _stop(self) -> None:
-        try:
-            self._handler("stop", Scope())
-        except Exception:
-            self.log.exception("stop failed")
+    return register
 
 
-def _zone(name: str) -> Any:
-    from zoneinfo import ZoneInfo
+class Extension:
+    """An extension and its handlers, which run concurrently.
 
-    try:
-        return ZoneInfo(name) if name else None
-    except Exception:
-        return None
+    Handlers are async functions, cancelled when they have to end. Others run in a thread each, which nothing can
+    cancel, and cannot await the kernel: they should be short. The id is the manifest's. There may be fewer handlers
+    than the manifest provides, never more. A decorated function stays what it was: tests call it directly.
+    """
+
+    kernel: Kernel
+    """The kernel; from start on. Tests assign a switchboard.testing.FakeKernel."""
+
+    start = _decorator("start")
+    """Called with nothing when configuration and secrets have arrived, before the first delivery.
+
+    The extension is active when it returns; an exception fails the start.
+    """
+
+    run = _decorator("run")
+    """Background work, called with nothing once the extension is active, and cancelled at its end.
+
+    After an exception the extension is offline with the reason, and it is called again after a pause that grows from
+    a second to a minute.
+    """
+
+    stop = _decorator("stop")
+    """Called with nothing at shutdown, after the handlers have ended."""
+
+    send = _decorator("send")
+    """A channel: called with a Message, returns a receipt when the platform has it, or more effects with it.
+
+    Messages of one conversation come one at a time. An exception means that it was not sent, unless it is Unknown; see
+    Retry and Drop. One that is cancelled is Unknown.
+    """
+
+    draft = _decorator("draft")
+    """A channel that shows text while it is written: called with a Draft. Updates may be lost."""
+
+    remove_draft = _decorator("remove_draft")
+    """Called with a Draft, to remove it because no message replaces it. It is retried like send.
+
+    Without it, draft is called with done.
+    """
+
+    handle = _decorator("handle")
+    """Called with each Event of the manifest's subscriptions; returns an effect, several or None.
+
+    They are committed with the acknowledgement. An exception retries the event with back-off and counts as a failure,
+    unless it is Retry, Drop or Unknown.
+    """
+
+    results = _decorator("results")
+    """Called with the CallResult of each effect call; returns like handle."""
+
+    agent = _decorator("agent")
+    """An agent's run loop: called with the Event of each input, returns effects. See docs/sessions-and-turns.md."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.tools: Dict[str, Tuple[ext.Tool, Callable[..., Any], Callable[[ext.CallRequest], Dict[str, Any]]]] = {}
+        self.handlers: Dict[str, Callable[..., Any]] = {}
+
+    def tool(
+        self, function: Optional[F] = None, *, name: str = "", description: str = "", schema: Any = None, **options: Any
+    ) -> Any:
+        """A tool for agents, with the function's name, docstring and type hints, which make the schema.
+
+        It returns a result, or its content: text, or what becomes JSON. The function gets the arguments, and
+        the ToolCall in a parameter of that type; with a schema of your own, only the call. Options are those of
+        Tool in extension.proto: read_only, idempotent, interruptible, waits, private, approve, final, command.
+        """
+        if function is None:
+            return lambda f: self.tool(f, name=name, description=description, schema=schema, **options)
+        name, description = name or function.__name__, description or inspect.getdoc(function) or ""
+        if name in self.tools or not description:
+            raise ValueError(f"tool {name} needs a name of its own, and a docstring by which the model chooses it")
+        found, arguments = (schema, lambda call: {"call": call}) if schema else parameters_of(function, name)
+        proto = ext.Tool(name=name, description=description, schema=encode(found), **options)
+        self.tools[name] = proto, function, arguments
+        return function
+
+    def describe(self) -> ext.Description:
+        channel, events = "send" in self.handlers, {"handle", "results", "agent"} & self.handlers.keys()
+        return ext.Description(channel=channel, drafts="draft" in self.handlers, events=channel or bool(events),
+                               tools=[tool for tool, _, _ in self.tools.values()], sdk=f"python/{__version__}")
+
+    def serve(self) -> None:
+        """Serves the extension until the kernel shuts it down or ends. Call it last; it does not return."""
+        if os.environ.get("SWITCHBOARD_EXTENSION") != "b81c3d9e5f7a4c20":
+            sys.exit("This is a Switchboard extension. Put it beside its manifest.yaml, and Switchboard starts it.")
+        if os.environ.get("PLUGIN_CLIENT_CERT"):
+            sys.exit("The kernel asks for TLS (go-plugin's AutoMTLS), which the Python SDK does not speak.")
+        handshake = os.dup(1)
+        os.dup2(2, 1)  # what the program prints is logged
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore
+        for level, known in (("WARNING", "WARN"), ("CRITICAL", "ERROR")):
+            logging.addLevelName(logging.getLevelName(level), known)
+        level = os.environ.get("SWITCHBOARD_LOG_LEVEL", "info").upper().replace("TRACE", "DEBUG")
+        logging.basicConfig(format="[%(levelname)s] %(name)s: %(message)s", level=level, force=True)
+        asyncio.run(_serve(self, handshake))
+
+
+async def run(function: Optional[Callable[..., Any]], *args: Any, **named: Any) -> Any:
+    """Calls a handler; one that is not async in a thread, which ends by itself."""
+    if function is None or inspect.iscoroutinefunction(function):
+        return await function(*args, **named) if function else None
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **named))
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            return await asyncio.shield(work)
 
 
 class Server:
-    """Serves an extension to one kernel."""
+    """Serves an extension to one kernel: from Init to Shutdown, and perhaps again."""
 
     def __init__(self, extension: Extension) -> None:
-        self.ext, self.log = extension, logging.getLogger(extension.id)
-        self.activation: Optional[Activation] = None
-        self.initialized = threading.Event()
-        self.done = threading.Event()
-        self._lock = threading.Lock()  # one Init or Shutdown at a time
+        self.ext, self.id, self.handlers = extension, extension.id, extension.handlers
+        self.log = logging.getLogger(extension.id)
+        self.kernel: Optional[Kernel] = None  # from Init to Shutdown
+        self.background: List[asyncio.Future[Any]] = []
+        self.work: Dict[Any, bool] = {}  # what the kernel waits for, and whether a shutdown interrupts it at once
+        self.done, self.lock = asyncio.Event(), asyncio.Lock()  # one Init or Shutdown at a time
+        self.later = asyncio.get_running_loop().call_later
+        self.orphaned = self.later(ORPHANED, self.done.set)
 
-    def init(self, r: ext.InitRequest, _: Any) -> ext.InitResponse:
-        with self._lock:
-            if r.id != self.ext.id:
-                raise Invalid(f"the manifest has the id {r.id!r}, the program {self.ext.id!r}")
-            self.initialized.set()
-            self._end(1.0)  # the kernel did not learn of an earlier start in time
-            self.activation = a = Activation(self.ext, r, lambda: self.lost(a))
-        threading.Thread(target=a.run, name="run", daemon=True).start()
-        return ext.InitResponse(readiness=a.kernel.announce())
+    async def describe(self, request: ext.DescribeRequest, _: Any) -> ext.Description:
+        return self.ext.describe()
 
-    def health(self, _: ext.HealthRequest, __: Any) -> ext.Readiness:
-        a = self.activation
-        if a is None:
-            return ext.Readiness(state=ext.Readiness.STATE_OFFLINE, detail="the extension is not initialized")
-        return a.kernel.readiness
+    async def health(self, request: ext.HealthRequest, _: Any) -> ext.Readiness:
+        return self.kernel.readiness if self.kernel else ext.Readiness(state="STATE_OFFLINE", detail="not initialized")
 
-    def shutdown(self, r: ext.ShutdownRequest, _: Any) -> ext.ShutdownResponse:
-        with self._lock:
-            self._end(r.grace_ms / 1000 or 5.0)
-        threading.Timer(0.5, lambda: self.activation or self.done.set()).start()  # unless it is started again
+    async def init(self, r: ext.InitRequest, _: Any) -> ext.InitResponse:
+        async with self.lock:
+            if r.id != self.id:
+                raise Invalid(f"the manifest has the id {r.id!r}, the program {self.id!r}")
+            self.orphaned.cancel()
+            await self.end(1.0)  # the kernel did not learn of an earlier start in time
+            kernel = self.ext.kernel = Kernel(r)
+            await kernel.connect()
+            await run(self.handlers.get("start"))
+            self.kernel, kernel.active = kernel, True
+            self.background = [asyncio.ensure_future(t) for t in (self.leave_with(kernel), self.keep_running(kernel))]
+            return ext.InitResponse(readiness=kernel.readiness)
+
+    async def keep_running(self, kernel: Kernel) -> None:
+        """Runs the background work until it returns."""
+        pause = 1.0
+        while True:
+            try:
+                return await run(self.handlers.get("run"))
+            except Exception as e:
+                self.log.exception("background work failed, again after %.0f s", pause)
+                before = kernel.readiness
+                await kernel.report(ext.Readiness(state="STATE_OFFLINE", detail=reason_of(e)))
+            await asyncio.sleep(pause)
+            await kernel.report(before)
+            pause = min(2 * pause, 60.0)
+
+    async def leave_with(self, kernel: Kernel) -> None:
+        """Ends the process when the kernel has ended: nothing can be recorded."""
+        await kernel.gone()
+        self.interrupt()
+        self.ending = asyncio.ensure_future(self.end(0.4))
+        self.ending.add_done_callback(lambda _: self.done.set())
+
+    async def shutdown(self, r: ext.ShutdownRequest, _: Any) -> ext.ShutdownResponse:
+        async with self.lock:
+            await self.end(r.grace_ms / 1000 or 5.0)
+        self.later(0.5, lambda: None if self.kernel else self.done.set())  # unless it is started again
         return ext.ShutdownResponse()
 
-    def _end(self, grace: float) -> None:
-        if self.activation:
-            self.activation.shutdown(grace)
-            self.activation = None
-
-    def current(self) -> Activation:
-        if self.activation is None:
-            raise Unavailable("the extension is not initialized")
-        return self.activation
-
-    def lost(self, a: Optional[Activation]) -> None:
-        """Ends the process: the kernel has ended, and nothing can be recorded."""
-        if a is not self.activation:
+    async def end(self, grace: float) -> None:
+        """Drains: running handlers may finish in three quarters of the grace; then they are cancelled."""
+        kernel, deadline = self.kernel, time.monotonic() + grace
+        if not kernel or kernel.draining.is_set():
             return
-        self.log.debug("the kernel has ended")
+        kernel.draining.set()
+        self.interrupt(at_once=True)
+        if await late(self.work, grace * 3 / 4):
+            self.interrupt()
+            if await late(self.work, grace / 8):
+                self.log.warning("handlers ignore that they were cancelled")
+        self.background[1].cancel()
+        stop = asyncio.ensure_future(run(self.handlers.get("stop")))
+        if not await late([stop], max(0.1, deadline - time.monotonic())) and stop.exception():
+            self.log.error("stop failed", exc_info=stop.exception())
+        self.background[0].cancel()
+        await kernel.close()
+        self.kernel = None
 
-        def end() -> None:
-            if a:
-                a.interrupt()
-                a.shutdown(GONE_GRACE)
-            self.done.set()
+    def begin(self, work: Any, interruptible: bool = False) -> asyncio.Future[Any]:
+        task = asyncio.ensure_future(work)
+        self.work[task] = interruptible
+        task.add_done_callback(self.work.pop)
+        return task
 
-        threading.Thread(target=end, daemon=True).start()
-        threading.Timer(GONE_GRACE + 0.2, self.done.set).start()
+    def interrupt(self, at_once: bool = False) -> None:
+        """Cancels work: all, or what a shutdown interrupts at once."""
+        for task in [task for task, interruptible in self.work.items() if interruptible >= at_once]:
+            task.cancel()
 
-    def draft(self, updates: Iterator[ext.DraftUpdate], _: Any) -> ext.DraftResponse:
-        self.current().draft(updates)
+    def running(self) -> Kernel:
+        if not self.kernel or self.kernel.draining.is_set():
+            raise Unavailable(f"extension {self.id} is not running")
+        return self.kernel
+
+    async def handle(self, token: str, work: Any, seconds: Optional[float] = None) -> Any:
+        """Does the work of a handler in its lane. When it is cancelled, that is Gone in a shutdown, and else Ended."""
+        lane.set(token)
+        try:
+            return await asyncio.wait_for(work, seconds)
+        except asyncio.CancelledError:
+            ends = not self.kernel or self.kernel.draining.is_set()
+            raise (Gone("the extension is shutting down") if ends else Ended("the handler was cancelled")) from None
+
+    async def deliver(self, requests: AsyncIterator[ext.DeliverFrame], context: Any) -> None:
+        """Handles deliveries, each in a task; the kernel keeps those of one key in order."""
+        kernel, writing, owed = self.running(), asyncio.Lock(), CREDIT
+        tasks: Dict[str, asyncio.Future[None]] = {}
+
+        async def answer(*outcomes: bus.Outcome) -> None:
+            nonlocal owed
+            async with writing:
+                given, owed = (owed, 0) if len(tasks) < CREDIT else (0, owed)
+                await context.write(ext.OutcomeFrame(outcomes=outcomes, credit=given))
+
+        async def settle(d: bus.Delivery) -> None:
+            outcome = await self.outcome(d)
+            del tasks[d.token]
+            await answer(outcome)
+
+        await answer()
+        async for frame in requests:
+            if kernel.draining.is_set():
+                continue
+            for d in frame.deliveries:
+                tasks[d.token] = self.begin(settle(d))
+            for token in frame.cancels:
+                if token in tasks:
+                    tasks[token].cancel()
+            owed += len(frame.deliveries)
+            await answer()
+
+    async def outcome(self, d: bus.Delivery) -> bus.Outcome:
+        """Handles a delivery, and says how that ended."""
+        left = d.deadline_us / 1e6 - time.time() if d.deadline_us else None
+        try:
+            effects = effects_of(await self.handle(d.token, self.dispatch(d), left))
+            return bounded(bus.Outcome(token=d.token, kind=bus.Outcome.KIND_ACK, effects=effects), "the effects")
+        except Exception as e:
+            end = e if isinstance(e, Ending) else Ending()
+            if end.kind == bus.Outcome.KIND_FAIL:
+                self.log.exception("handler of %s failed", d.event.topic)
+            return bus.Outcome(token=d.token, kind=end.kind, retry_after_ms=int(end.after * 1000), reason=reason_of(e),
+                               effects=end.effects)
+
+    async def dispatch(self, d: bus.Delivery) -> Any:
+        id, topic, has = self.id, d.event.topic, self.handlers.get
+        try:
+            event = Event.of(d.event, d)
+        except ValueError as e:
+            raise Drop(f"decode payload of {topic}: {e}") from e
+        if topic == f"channel.send.{id}" and has("send"):
+            return await self.send(event)
+        if topic == f"agent.input.{id}" and has("agent"):
+            return await run(has("agent"), event)
+        if topic == f"tool.result.{id}" and (has("results") or not has("handle")):
+            return await run(has("results"), decode(CallResult, event.payload))
+        if has("handle"):
+            return await run(has("handle"), event)
+        raise Drop(f"extension {id} has no handler for topic {topic}")
+
+    async def send(self, event: Event) -> List[Effect]:
+        m = decode(Message, event.payload)
+        m.id, m.uncertain, m.created_at = event.id, event.delivery.uncertain, event.created_at
+        if not m.text and not m.attachments and m.draft_id:
+            draft = Draft(conversation=m.conversation, thread=m.thread, draft_id=m.draft_id, done=True)
+            return effects_of(await run(self.handlers.get("remove_draft", self.handlers.get("draft")), draft))
+        try:
+            effects = effects_of(await run(self.handlers["send"], m))
+        except asyncio.CancelledError:
+            raise Unknown("cancelled while it was being sent") from None
+        return effects if any(e.HasField("receipt") for e in effects) else [receipt(), *effects]
+
+    async def call(self, r: ext.CallRequest, _: Any) -> ToolResult:
+        r.timezone = r.timezone or str(self.running().timezone)
+        if r.name not in self.ext.tools:
+            raise NotFound(f"extension {self.id} has no tool {r.name!r}")
+        tool, function, arguments = self.ext.tools[r.name]
+        try:
+            work = self.handle(r.lane, run(function, **arguments(r)))
+            given = await self.begin(work, tool.interruptible or tool.waits)
+            return bounded(given if isinstance(given, ToolResult) else result(given), f"result of {r.name}")
+        except (Conflict, Ended, Gone):  # after a conflict the kernel calls again
+            raise
+        except Exception as e:
+            if not isinstance(e, (ToolError, SwitchboardError)):
+                self.log.exception("tool %s failed", r.name)
+            return result(reason_of(e), is_error=True)
+
+    async def draft(self, updates: AsyncIterator[Draft], _: Any) -> ext.DraftResponse:
+        """Shows the newest text; a channel that is slower than the model skips some."""
+        self.running()
+        newest = shown = showing = None
+
+        async def show() -> None:
+            nonlocal shown
+            while shown is not newest:
+                shown = newest
+                await run(self.handlers.get("draft"), newest)
+
+        async for newest in updates:
+            if showing is None or showing.done():
+                showing = self.begin(show())
         return ext.DraftResponse()
 
-    def handlers(self) -> List[grpc.GenericRpcHandler]:
-        unary, both = grpc.unary_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler
-        up, down = grpc.stream_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
-        leave = unary(lambda _, __: self.done.set() or b"")
-        of = "switchboard.extension.v1."
-        return [grpc.method_handlers_generic_handler(name, methods) for name, methods in {
-            "grpc.health.v1.Health": {"Check": unary(lambda _, __: b"\x08\x01")},  # SERVING
-            "plugin.GRPCController": {"Shutdown": leave},
-            "plugin.GRPCStdio": {"StreamStdio": down(lambda _, __: iter(()))},
-            of + "Extension": {
-                "Describe": self._method(unary, lambda _, __: self.ext.describe(), ext.DescribeRequest),
-                "Init": self._method(unary, self.init, ext.InitRequest),
-                "Health": self._method(unary, self.health, ext.HealthRequest),
-                "Shutdown": self._method(unary, self.shutdown, ext.ShutdownRequest),
-            },
-            of + "Events": {"Deliver": self._method(both, lambda r, _: self.current().deliver(r), ext.DeliverFrame)},
-            of + "Tools": {"Call": self._method(unary, lambda r, c: self.current().call(r, c), ext.CallRequest)},
-            of + "Models": {
-                "Complete": self._method(down, lambda r, _: self.current().complete(r), ext.CompleteRequest),
-            },
-            of + "Drafts": {"Draft": self._method(up, self.draft, ext.DraftUpdate)},
-        }.items()]
+    async def check(self, *_: Any) -> bytes:
+        return b"\x08\x01"  # SERVING
 
-    def _method(self, kind: Any, function: Callable[[Any, Any], Any], request: Any) -> grpc.RpcMethodHandler:
-        def refuse(context: grpc.ServicerContext, e: Exception) -> None:
-            if not isinstance(e, SwitchboardError):
-                self.log.exception("request failed")
-            code = e.code if isinstance(e, SwitchboardError) else grpc.StatusCode.UNKNOWN
-            context.abort(code, str(e) if isinstance(e, SwitchboardError) else f"{type(e).__name__}: {e}")
+    async def leave(self, *_: Any) -> bytes:
+        self.later(0.05, self.done.set)
+        return b""
 
-        def unary(r: Any, context: grpc.ServicerContext) -> Any:
+    def services(self) -> List[grpc.GenericRpcHandler]:
+        """The services of the contract, whose methods are those of this class in lower case, and two of go-plugin's."""
+        served = {"grpc.health.v1.Health": {"Check": grpc.unary_unary_rpc_method_handler(self.check)},
+                  "plugin.GRPCController": {"Shutdown": grpc.unary_unary_rpc_method_handler(self.leave)}}
+        for s in ext.DESCRIPTOR.services_by_name.values():
+            served[s.full_name] = {m.name: self.method(m) for m in s.methods if hasattr(self, m.name.lower())}
+        return [grpc.method_handlers_generic_handler(name, methods) for name, methods in served.items()]
+
+    def method(self, described: MethodDescriptor) -> grpc.RpcMethodHandler:
+        async def serve(request: Any, context: Any) -> Any:
             try:
-                return function(r, context)
+                return await getattr(self, described.name.lower())(request, context)
             except Exception as e:
-                refuse(context, e)
+                if not isinstance(e, SwitchboardError):
+                    self.log.error("request %s failed", described.name, exc_info=e)
+                await context.abort(getattr(e, "code", grpc.StatusCode.UNKNOWN), reason_of(e))
 
-        def stream(r: Any, context: grpc.ServicerContext) -> Iterator[Any]:
-            try:
-                yield from function(r, context)
-            except Exception as e:
-                refuse(context, e)
-
-        streams = kind in (grpc.unary_stream_rpc_method_handler, grpc.stream_stream_rpc_method_handler)
-        return kind(stream if streams else unary, request_deserializer=request.FromString,
-                    response_serializer=lambda m: m.SerializeToString())
+        take, give = described.input_type._concrete_class, described.output_type._concrete_class
+        make = getattr(grpc, f"{kind_of(described)}_rpc_method_handler")
+        return make(serve, take.FromString, give.SerializeToString)
 
 
-def serve(extension: Extension) -> None:
-    if os.environ.get("SWITCHBOARD_EXTENSION") != "b81c3d9e5f7a4c20":
-        sys.exit("This program is a Switchboard extension. Put it beside its manifest.yaml, and Switchboard starts it.")
-    if os.environ.get("PLUGIN_CLIENT_CERT"):
-        sys.exit("The kernel asks for TLS, which the Python SDK does not speak: use a unix socket without AutoMTLS.")
-    handshake = os.dup(1)
-    os.dup2(2, 1)  # what the program prints is logged
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    logs.set_up()
-    server = Server(extension)
-    options = [("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_send_message_length", MAX_MESSAGE)]
-    rpc = grpc.server(ThreadPoolExecutor(REQUESTS, "request"), handlers=server.handlers(), options=options)
+async def late(tasks: Any, seconds: float) -> Set[Any]:
+    """Waits for tasks, and returns those that have not ended then."""
+    return (await asyncio.wait(list(tasks), timeout=seconds))[1] if tasks else set()
+
+
+async def _serve(extension: Extension, handshake: int) -> None:
+    server, loop = Server(extension), asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(256, "handler"))
+    rpc = grpc.aio.server(handlers=server.services(), options=SIZES)
     path = os.path.join(os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.mkdtemp(), f"plugin{os.getpid()}")
-    if len(path) > 103:
-        sys.exit(f"The path of the socket is too long for this system: {path}: set a shorter TMPDIR")
     rpc.add_insecure_port("unix:" + path)
-    rpc.start()
+    await rpc.start()
     os.write(handshake, f"1|1|unix|{path}|grpc\n".encode())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    leave = lambda *_: threading.Thread(target=server.shutdown, args=(ext.ShutdownRequest(), None)).start()  # noqa: E731
-    signal.signal(signal.SIGTERM, leave)
-    orphan = threading.Timer(ORPHANED, lambda: server.initialized.is_set() or server.done.set())
-    orphan.daemon = True
-    orphan.start()
-    server.done.wait()
-    rpc.stop(0.1).wait(0.5)
-    logging.shutdown()
-    sys.stdout.flush()
+    loop.add_signal_handler(signal.SIGINT, lambda: None)  # of a terminal: the kernel decides
+    loop.add_signal_handler(signal.SIGTERM, lambda: server.begin(server.shutdown(ext.ShutdownRequest(), None)))
+    await server.done.wait()
+    await rpc.stop(0.1)
     os._exit(0)

@@ -1,71 +1,61 @@
-"""A kernel for unit tests: it keeps the store in memory and records what was committed."""
+"""A kernel in memory, for unit tests of an extension's functions."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import logging
-import threading
-from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional
-from zoneinfo import ZoneInfo
+import json
+from typing import Any, AsyncIterator, Callable, Dict, List
+from unittest import mock
 
 from switchboard.bus.v1 import bus_pb2 as bus
+from switchboard.extension.v1 import extension_pb2 as ext
 
-from .errors import Conflict, Ended
-from .scope import Scope
-from .types import Readiness, UserMessage, Value
-
-
-class _Over(threading.Event):
-    def wait(self, timeout: Optional[float] = None) -> bool:
-        return True
+from .errors import Conflict
+from .client import Kernel
+from .payloads import UserMessage
+from .schema import decode, encode
+from .types import Value
 
 
-def run_once(function: Callable[[], Any]) -> None:
-    """Calls background work, which ends at its first sleep() instead of pausing."""
-    scope = Scope()
-    scope.over = _Over()
-    with contextlib.suppress(Ended):
-        scope.run(function)
+async def run_once(function: Callable[[], Any]) -> None:
+    """Calls background work, which ends at its first asyncio.sleep() instead of pausing."""
+    with contextlib.suppress(asyncio.CancelledError), mock.patch("asyncio.sleep", side_effect=asyncio.CancelledError):
+        await function()
 
 
-class FakeKernel:
-    """Assign it to Extension.kernel, call the extension's functions, and apply what they return with commit."""
+class FakeKernel(Kernel):
+    """Assign it to Extension.kernel, call the extension's functions, and commit the effects that they return."""
 
-    def __init__(self, *, config: Optional[Dict[str, Any]] = None, secrets: Optional[Dict[str, str]] = None,
-                 data_dir: str = ".", timezone: str = "UTC") -> None:
-        self.config, self.secrets, self.data_dir = config or {}, secrets or {}, Path(data_dir)
-        self.timezone, self.log, self.draining = ZoneInfo(timezone), logging.getLogger("test"), threading.Event()
+    def __init__(self, *, config: Any = None, secrets: Any = None, data_dir: Any = ".", timezone: str = "UTC") -> None:
+        super().__init__(ext.InitRequest(id="test", config=encode(config or {}), secrets=secrets or {},
+                                         data_dir=str(data_dir), timezone=timezone))
         self.committed: List[bus.Effect] = []  # what is neither put nor delete
-        self.received: List[UserMessage] = []
-        self.readiness, self.detail = Readiness.READY, ""
         self._store: Dict[str, Value] = {}
 
-    def commit(self, *effects: bus.Effect, id: str = "") -> List[bus.EffectResult]:
+    @property
+    def received(self) -> List[UserMessage]:
+        events = [e.publish for e in self.committed if e.publish.topic == "user.message"]
+        return [decode(UserMessage, json.loads(e.payload)) for e in events]
+
+    async def commit(self, *effects: bus.Effect, id: str = "") -> List[bus.EffectResult]:
         """Applies all effects, or none if a version is not the expected one."""
         for e in effects:
             change = e.put if e.HasField("put") else e.delete
-            if change.HasField("version") and change.version != self.get(change.key).version:
+            if change.HasField("version") and change.version != (await self.get(change.key)).version:
                 raise Conflict(f"key {change.key!r} has another version")
         for e in effects:
             if e.HasField("put"):
-                self._store[e.put.key] = Value(e.put.key, e.put.value, self.get(e.put.key).version + 1)
+                self._store[e.put.key] = Value(e.put.key, e.put.value, (await self.get(e.put.key)).version + 1)
             elif e.HasField("delete"):
                 self._store.pop(e.delete.key, None)
             else:
                 self.committed.append(e)
         return [bus.EffectResult(event_id=f"e{i + 1}") for i in range(len(effects))]
 
-    def receive(self, message: UserMessage, dedupe: str = "", *effects: bus.Effect) -> bool:
-        self.commit(*effects)
-        self.received.append(message)
-        return True
-
-    def get(self, key: str) -> Value:
+    async def get(self, key: str) -> Value:
         return self._store.get(key, Value(key, b"", 0))
 
-    def scan(self, prefix: str = "") -> Iterator[Value]:
-        return (self._store[k] for k in sorted(self._store) if k.startswith(prefix))
-
-    def set_readiness(self, state: Readiness, detail: str = "") -> None:
-        self.readiness, self.detail = state, detail
+    async def scan(self, prefix: str = "", after: str = "") -> AsyncIterator[Value]:
+        for key in sorted(k for k in self._store if k.startswith(prefix) and k > after):
+            yield self._store[key]

@@ -1,14 +1,15 @@
+import asyncio
 import enum
 import json
+import time
 import unittest
 from dataclasses import dataclass
 from typing import Annotated, Dict, List, Literal, Optional
 
-from switchboard import Conflict, Extension, Principal, ToolCall, UserMessage, arg, put
-from switchboard.errors import Ended
-from switchboard.scope import Scope, sleep
+from switchboard import Conflict, Extension, Principal, ToolCall, UserMessage, arg, put, sees
+from switchboard.schema import encode
+from switchboard.server import run
 from switchboard.testing import FakeKernel
-from switchboard.types import encode
 
 
 class Size(enum.Enum):
@@ -41,8 +42,9 @@ class Tools(unittest.TestCase):
         self.assertEqual(schema["properties"]["to"]["required"], ["city"])
         self.assertNotIn("call", schema["properties"])
         self.assertTrue(described.read_only)
-        call = ToolCall("c1", "ship", {"to": {"city": "Bonn"}, "size": "l", "notes": [], "weight": 2})
-        got = x.tools["ship"].arguments(call)
+        call = ToolCall(arguments=encode({"to": {"city": "Bonn"}, "size": "l", "notes": [], "weight": 2}))
+        _, _, arguments = x.tools["ship"]
+        got = arguments(call)
         self.assertEqual(got, {"to": Place("Bonn"), "size": Size.LARGE, "notes": [], "weight": 2.0, "call": call})
 
     def test_a_type_without_a_schema_is_named(self):
@@ -55,37 +57,50 @@ class Tools(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "docstring"):
             Extension("x").tool(lambda: 1)
 
+    def test_a_handler_is_registered_once(self):
+        x = Extension("x")
+        x.start(lambda: None)
+        with self.assertRaisesRegex(ValueError, "two functions for start"):
+            x.start(lambda: None)
 
-class Values(unittest.TestCase):
+
+class Values(unittest.IsolatedAsyncioTestCase):
     def test_a_message_has_only_what_is_set(self):
         self.assertEqual(json.loads(encode(UserMessage("hi", "me", "desk"))),
                          {"text": "hi", "user_id": "me", "conversation_id": "desk"})
 
     def test_whose_things_a_principal_sees(self):
-        anna, ben = Principal("anna", own=True, accounts=["anna@b"]), Principal("ben", own=True)
-        self.assertFalse(anna.sees(ben))
-        self.assertTrue(anna.sees(Principal("anna@b", own=True)))
-        self.assertTrue(anna.sees(Principal()))
-        self.assertTrue(Principal().sees(ben))
-        self.assertFalse(Principal("anna", group="g", confined=True).sees(Principal("anna", own=True)))
+        anna = Principal(person="anna", own=True, accounts=["anna@b"])
+        ben, household = Principal(person="ben", own=True), Principal(conversation="c")
+        self.assertFalse(sees(anna, ben))
+        self.assertTrue(sees(anna, Principal(person="anna@b", own=True)))
+        self.assertTrue(sees(anna, household))
+        self.assertTrue(sees(household, ben))
+        self.assertFalse(sees(Principal(person="anna", group="g", confined=True), Principal(person="anna", own=True)))
 
-    def test_a_commit_is_applied_whole_or_not_at_all(self):
+    async def test_accounts_are_not_stored(self):
         kernel = FakeKernel()
-        kernel.commit(put("a", 1, version=0))
+        await kernel.commit(put("a", Principal(person="anna", accounts=["anna@b"])))
+        self.assertEqual((await kernel.get("a")).decode(Principal), Principal(person="anna"))
+
+    async def test_a_commit_is_applied_whole_or_not_at_all(self):
+        kernel = FakeKernel()
+        await kernel.commit(put("a", 1, version=0))
         with self.assertRaises(Conflict):
-            kernel.commit(put("b", 1), put("a", 2, version=0))
-        self.assertEqual([v.key for v in kernel.scan()], ["a"])
+            await kernel.commit(put("b", 1), put("a", 2, version=0))
+        self.assertEqual([v.key async for v in kernel.scan()], ["a"])
 
 
-class Handlers(unittest.TestCase):
-    def test_a_cancelled_handler_ends_where_it_sleeps(self):
-        scope = Scope()
-        scope.end()
-        with self.assertRaises(Ended):
-            scope.run(sleep, 60)
+class Handlers(unittest.IsolatedAsyncioTestCase):
+    async def test_a_thread_that_is_cancelled_ends_first(self):
+        ended = []
 
-    def test_async_handlers_run(self):
-        async def double(n):
-            return 2 * n
+        def slow():
+            time.sleep(0.05)
+            ended.append(True)
+            return 1
 
-        self.assertEqual(Scope().run(double, 4), 8)
+        task = asyncio.ensure_future(run(slow))
+        await asyncio.sleep(0)
+        task.cancel()
+        self.assertEqual((await task, ended), (1, [True]))

@@ -1,9 +1,10 @@
 """A channel for tests: each line of inbox is a message of a conversation of its own, each line of outbox one it sends."""
 
+import asyncio
 import json
 import os
 
-from switchboard import Extension, Message, Receipt, UserMessage, ended, put, sleep
+from switchboard import Effect, Extension, Message, UserMessage, put, receipt
 
 extension = Extension("python_sdk")
 
@@ -14,27 +15,27 @@ def start():
 
 
 @extension.send
-def send(message: Message) -> Receipt:
+def send(message: Message) -> Effect:
     line = {"id": message.id, "text": message.text, "repeat": message.uncertain}
     with open(extension.kernel.data_dir / "outbox", "a") as outbox:
         outbox.write(json.dumps(line) + "\n")
-    return Receipt(provider_id=message.id, conversation=message.conversation)
+    return receipt(message.id)
 
 
 @extension.run
-def receive() -> None:
+async def receive() -> None:
     kernel = extension.kernel
-    offset = kernel.get("cursor").decode(default=0)
+    offset = (await kernel.get("cursor")).decode(default=0)
     with open(kernel.data_dir / "inbox", "a+b") as inbox:
-        while not ended():
+        while True:
             inbox.seek(offset)
             line = inbox.readline()
             if not line.endswith(b"\n"):
-                sleep(0.05)
+                await asyncio.sleep(0.05)
                 continue
             offset += len(line)
             message = UserMessage(line.decode().strip(), user_id="me", conversation_id=f"c{offset}")
-            kernel.receive(message, f"line-{offset}", put("cursor", offset))
+            await kernel.receive(message, f"line-{offset}", put("cursor", offset))
 
 
 extension.serve()
