@@ -86,8 +86,8 @@ func (m *Manifest) Asks(foreign ...string) Request {
 	if p.Admin != "" {
 		add(AskAdmin, p.Admin)
 	}
-	for _, port := range p.Listen {
-		add(AskListen, strconv.Itoa(port))
+	for _, port := range m.Ports(m.Config) { // another one is a setting of the owner's
+		add(AskListen, strconv.Itoa(int(port)))
 	}
 	for _, f := range p.Files {
 		kind := AskRead

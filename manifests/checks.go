@@ -62,6 +62,9 @@ var Checks = strictyaml.Checks{
 	"cron_or_reference":     orReference(checkCron),
 	"env_name_or_reference": orReference(checkEnvName),
 	"every_or_reference":    orReference(checkEvery),
+	"reference": orReference(func(s string) *strictyaml.Fault {
+		return strictyaml.Faultf("%q is not a reference: write $config.<key>, or a port under listen", s)
+	}),
 }
 
 func checkIDSyntax(s string) *strictyaml.Fault {

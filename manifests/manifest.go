@@ -126,7 +126,7 @@ type Permissions struct {
 	Effects   []string       `yaml:"effects" check:"effect" unique:"-"`
 	Network   []string       `yaml:"network" check:"host" unique:"-"`       // see Destinations
 	Listen    []int          `yaml:"listen" min:"1" max:"65535" unique:"-"` // TCP ports
-	ListenOn  string         `yaml:"listen_on" check:"text"`                // an address, see Ports; built-ins only
+	ListenOn  string         `yaml:"listen_on" check:"reference"`           // to an address or a port, see Ports
 	Files     []File         `yaml:"files" unique:"path"`                   // besides its own
 	Tools     []string       `yaml:"tools" check:"tool_pattern" unique:"-"` // to call for itself, outside of turns
 	Models    []string       `yaml:"models" check:"model" unique:"-"`       // to call outside of turns

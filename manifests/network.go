@@ -51,15 +51,22 @@ func (m *Manifest) Destinations(config map[string]any, env func(string) (string,
 }
 
 // Ports returns the ports that the extension may listen on, with the reference of
-// permissions.listen_on resolved. Port 0 is one that the system chooses.
+// permissions.listen_on resolved: the port of an address, or a port. Port 0 of an address
+// is one that the system chooses.
 func (m *Manifest) Ports(config map[string]any) (ports []uint16) {
 	for _, port := range m.Permissions.Listen {
 		ports = append(ports, uint16(port))
 	}
-	address, _ := m.Configured(m.Permissions.ListenOn, config).(string)
-	if _, port, err := net.SplitHostPort(address); err == nil {
-		if n, err := strconv.ParseUint(port, 10, 16); err == nil {
-			ports = append(ports, uint16(n))
+	switch value := m.Configured(m.Permissions.ListenOn, config).(type) {
+	case int, int64:
+		if port := portOf(value); port != 0 {
+			ports = append(ports, port)
+		}
+	case string:
+		if _, port, err := net.SplitHostPort(value); err == nil {
+			if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+				ports = append(ports, uint16(n))
+			}
 		}
 	}
 	return ports
@@ -80,6 +87,8 @@ func portOf(value any) uint16 {
 	case string:
 		return PortOf(value)
 	case int:
+		return portOf(int64(value))
+	case int64: // of a manifest
 		if value > 0 && value <= math.MaxUint16 {
 			return uint16(value)
 		}

@@ -91,7 +91,7 @@ func (m *Manifest) checkRun() {
 	if m.doc.Has("run.group") && !m.doc.Has("run.builtin") && m.Agent == nil {
 		m.doc.Report("run.group", "only built-in extensions share a process")
 	}
-	if p := m.Permissions; !m.trusted && len(p.Files)+len(p.Network)+len(p.Listen)+len(m.Secrets) > 0 {
+	if p := m.Permissions; !m.trusted && len(p.Files)+len(p.Network)+len(p.Listen)+len(p.ListenOn)+len(m.Secrets) > 0 {
 		m.Run.Group = "" // extensions in one process would share these
 	}
 	if m.doc.Has("run.args") && !m.doc.Has("run.command") {
@@ -128,7 +128,6 @@ func (m *Manifest) checkProvides() {
 	}
 	for path, set := range map[string]bool{
 		"provides.channel.local": p.Channel != nil && p.Channel.Local, "provides.topology": p.Topology,
-		"permissions.listen_on": m.Permissions.ListenOn != "",
 	} {
 		if set && !m.trusted {
 			m.doc.Report(path, "is for built-in extensions only")
@@ -151,6 +150,9 @@ func (m *Manifest) checkPermissions() {
 		m.doc.Report("permissions.admin",
 			"manage is for built-in extensions only: it would let the extension approve what only you may approve; "+
 				"read shows it everything")
+	}
+	if path, ok := parseReference(m.Permissions.ListenOn); ok && !m.doc.Faulty("permissions.listen_on") {
+		m.checkReference("permissions.listen_on", m.Permissions.ListenOn, path)
 	}
 	implied := map[string]string{}
 	if m.Provides.Channel != nil {

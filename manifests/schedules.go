@@ -110,7 +110,7 @@ func (m *Manifest) checkSchedules() {
 	}
 }
 
-// checkReference checks that config or config_schema has the key that a schedule uses.
+// checkReference checks that config or config_schema has the key that a value refers to.
 func (m *Manifest) checkReference(at, value string, path []string) {
 	parent, last := path[:len(path)-1], path[len(path)-1]
 	known := properties(m.ConfigSchema, parent)
