@@ -1,20 +1,17 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/switchboard-run/switchboard/bench/ledger"
 	"github.com/switchboard-run/switchboard/bench/processes"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
-	"github.com/switchboard-run/switchboard/home/consent/consenttest"
 )
 
 // home is one home with its servers and its kernel.
@@ -36,25 +33,6 @@ type home struct {
 	leaving sync.WaitGroup // goroutines that watch for leftover processes
 	left    []string
 }
-
-const manifests = `api: 1
-id: keeper
-name: Keeper
-version: 1.0.0
-agent:
-  model: default
-  instructions: You keep the shop.
-  uses_tools: [core/*, shop/*, scheduler/*]
-restart: {backoff: 20ms, max_backoff: 20ms, max: 1000}
----
-api: 1
-id: shop
-name: Shop
-version: 1.0.0
-run: {command: %q, args: [extension]}
-provides: {tools: true, channel: {max_length: 0}}
-restart: {backoff: 20ms, max_backoff: 20ms, max: 1000}
-`
 
 // homes lists the existing homes, to clean up after an interrupt.
 var homes sync.Map
@@ -84,39 +62,12 @@ func newHome(binary, channel, config string) (*home, error) {
 	}
 	h.openai.Keep(1)
 	h.openai.Handle(h.Model.Answer)
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	for id, text := range map[string]int{"keeper": 0, "shop": 1} {
-		path := h.file("extensions", id, "manifest.yaml")
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return nil, err
-		}
-		manifest := strings.Split(fmt.Sprintf(manifests, self), "---\n")[text]
-		err := errors.Join(os.WriteFile(path, []byte(manifest), 0o600), consenttest.Allow(dir, id, manifest))
-		if err != nil {
-			return nil, err
-		}
-	}
-	text := fmt.Sprintf("agents: {default: keeper, enabled: [keeper]}\nchannels: {%s: {allow_from: [\"*\"]}}\n%s",
-		ledger.ChannelID(channel), withChannel(channel, config))
-	if err := os.WriteFile(h.file("config.yaml"), []byte(text), 0o600); err != nil {
+	if err := ledger.Furnish(dir, channel, config, "extension"); err != nil {
 		return nil, err
 	}
 	h.out, err = os.Create(h.file("kernel.out"))
 	homes.Store(h, true)
 	return h, err
-}
-
-// withChannel enables a channel in a configuration: not all are by themselves.
-func withChannel(channel, config string) string {
-	const extensions = "extensions: {"
-	enabled := extensions + ledger.ChannelID(channel) + ": {enabled: true}"
-	if strings.Contains(config, extensions) {
-		return strings.Replace(config, extensions, enabled+", ", 1)
-	}
-	return config + enabled + "}\n"
 }
 
 func (h *home) file(parts ...string) string {
@@ -142,11 +93,7 @@ func (h *home) onMessage(f func(ledger.Arrived)) {
 // start starts a kernel.
 func (h *home) start() error {
 	cmd := exec.Command(h.binary, "run")
-	cmd.Env = append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "SWITCHBOARD_HOME=" + h.dir, "TZ=Europe/Berlin",
-		"SWITCHBOARD_CRASH_OFTEN=1",
-		"OPENAI_API_KEY=faults", "OPENAI_BASE_URL=" + h.openai.BaseURL(), "OPENAI_MODEL=instant",
-	}, append(h.Platform.Env(), h.extra...)...)
+	cmd.Env = append(ledger.Environment(h.dir, h.openai.BaseURL()), append(h.Platform.Env(), h.extra...)...)
 	cmd.Stdout, cmd.Stderr = h.out, h.out
 	if err := cmd.Start(); err != nil {
 		return err

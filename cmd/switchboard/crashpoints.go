@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/manifests"
+	"github.com/switchboard-run/switchboard/store/postgres"
 )
 
 // Crash points are in test binaries only. They kill a process with -9 exactly before or
@@ -24,7 +25,9 @@ import (
 //
 //	SWITCHBOARD_CRASH         "before 7": when the 7th commit was applied, and
 //	                          nothing of it is on disk; "after 7": when it is on
-//	                          disk, and its outcome not yet reported
+//	                          disk, and its outcome not yet reported;
+//	                          "appended 7": when it is in the log of a
+//	                          cluster, and not yet committed to the file
 //	SWITCHBOARD_CRASH_FROM    topic of the event with which counting begins;
 //	                          empty: the start
 //	SWITCHBOARD_CRASH_VICTIM  part of the command line of the extension's process
@@ -50,14 +53,20 @@ func init() {
 	}
 	when, number, _ := strings.Cut(point, " ")
 	n, err := strconv.Atoi(number)
-	if point != "" && (err != nil || when != "before" && when != "after") {
-		panic("SWITCHBOARD_CRASH is " + strconv.Quote(point) + `, not "before 7" or "after 7"`)
+	if point != "" && (err != nil || when != "before" && when != "after" && when != "appended") {
+		panic("SWITCHBOARD_CRASH is " + strconv.Quote(point) + `, not "before 7", "after 7" or "appended 7"`)
 	}
 	wrapStore = func(s journal.Store) journal.Store {
-		return &crashStore{
-			Store: s, after: when == "after", n: n, from: from, counting: from == "",
+		c := &crashStore{
+			Store: s, when: when, n: n, from: from, counting: from == "",
 			victim: os.Getenv("SWITCHBOARD_CRASH_VICTIM"), trace: trace,
 		}
+		postgres.Appended = func() {
+			if c.when == "appended" && c.applied >= c.n {
+				c.kill()
+			}
+		}
+		return c
 	}
 }
 
@@ -94,7 +103,7 @@ func restartAtOnce(from fs.FS) fs.FS {
 // store uses its fields.
 type crashStore struct {
 	journal.Store
-	after    bool
+	when     string
 	n        int
 	from     string
 	victim   string
@@ -117,7 +126,7 @@ func (c *crashStore) Submit(u journal.Update) {
 			c.applied++
 			number = c.applied
 		}
-		if number > 0 && number == c.n && !c.after {
+		if number > 0 && number == c.n && c.when == "before" {
 			c.kill()
 		}
 		return nil
@@ -125,7 +134,7 @@ func (c *crashStore) Submit(u journal.Update) {
 	u.Done = func(err error) {
 		if err == nil && number > 0 {
 			c.note(number, noted)
-			if number == c.n && c.after {
+			if number == c.n && c.when == "after" {
 				c.kill()
 			}
 		}

@@ -103,7 +103,7 @@ func (l *Cell) Acquire(ctx context.Context, node string) (commitlog.Tenure, erro
 			return err
 		})
 		if err == nil {
-			return newTenure(l, state), nil
+			return wrapTenure(newTenure(l, state)), nil
 		}
 		if !errors.Is(err, errWarned) || ctx.Err() != nil { // warned: it may be lost, so raise it again
 			return nil, fmt.Errorf("become the writer of the cell %s: %w", l.name, err)

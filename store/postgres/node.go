@@ -105,9 +105,9 @@ func (n *Node) renewals(ctx context.Context, renewed func(until time.Time)) erro
 			return fmt.Errorf("%w: %s", ErrNameTaken, n.name)
 		}
 		n.mu.Lock()
-		n.until = sent.Add(LeaseTime)
+		n.until = leaseEnd(sent)
 		n.mu.Unlock()
-		renewed(sent.Add(LeaseTime))
+		renewed(leaseEnd(sent))
 		select {
 		case <-ticks:
 		case <-ctx.Done():

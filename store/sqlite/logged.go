@@ -33,8 +33,11 @@ type logged struct {
 	digest   atomic.Pointer[[]byte]
 }
 
+// A build with crash points may set the clock wrong.
+var clock = time.Now
+
 func newLogged(t commitlog.Tenure, at place, schema int, o Options) *logged {
-	l := &logged{tenure: t, at: at, schema: schema, began: time.Now(), floor: time.UnixMicro(at.time),
+	l := &logged{tenure: t, at: at, schema: schema, began: clock(), floor: time.UnixMicro(at.time),
 		every: digestEvery(o), onEnd: o.Ended}
 	l.head.Store(at.Head)
 	return l
@@ -48,7 +51,7 @@ func (e logError) Unwrap() error { return e.error }
 // wall is a clock that is never below the newest entry's time. Where the system's is
 // behind, it runs at half speed until that has caught up.
 func (l *logged) wall() time.Time {
-	now := time.Now()
+	now := clock()
 	if slow := l.floor.Add(now.Sub(l.began) / 2); now.Before(slow) {
 		return slow
 	}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 )
 
 // Proxy passes TCP connections on to a server. It can swallow answers and cut
@@ -27,7 +26,7 @@ type Proxy struct {
 }
 
 // NewProxy starts a proxy to a server.
-func NewProxy(t testing.TB, s *Server) *Proxy {
+func NewProxy(t T, s *Server) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,6 +49,13 @@ func NewProxy(t testing.TB, s *Server) *Proxy {
 		serving.Wait()
 	})
 	return p
+}
+
+// Lead leads new connections to another server.
+func (p *Proxy) Lead(s *Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = s.Socket()
 }
 
 // DSN leads a connection string through the proxy.
@@ -110,7 +116,10 @@ func (p *Proxy) Down(down bool) {
 
 func (p *Proxy) serve(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("unix", p.target)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := net.Dial("unix", target)
 	if err != nil {
 		return
 	}

@@ -17,18 +17,31 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/switchboard-run/switchboard/internal/procfs"
 )
 
 // patience bounds the wait for a server that starts.
 const patience = time.Minute
 
+// T is the part of testing.TB that servers and proxies use: programs that are no tests
+// have their own.
+type T interface {
+	Helper()
+	Cleanup(f func())
+	Failed() bool
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
+	Skip(args ...any)
+}
+
 // Server is one PostgreSQL server.
 type Server struct {
-	t        testing.TB
+	t        T
 	bin, dir string
 	owner    *syscall.Credential // nil: this user
 	settings []string
@@ -41,7 +54,40 @@ type Server struct {
 }
 
 // Start makes and starts a server with settings such as "max_connections=20".
-func Start(t testing.TB, settings ...string) *Server {
+func Start(t T, settings ...string) *Server {
+	t.Helper()
+	s := newServer(t, settings)
+	initdb := s.command("initdb", "-D", s.data(), "-U", "switchboard", "-A", "trust", "-E", "UTF8", "--locale=C",
+		"--no-sync")
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("make the directory of PostgreSQL: %v\n%s", err, out)
+	}
+	s.Run()
+	return s
+}
+
+// Standby makes and starts a standby of the server, which streams from it under a name
+// that synchronous_standby_names may have.
+func (s *Server) Standby(name string) *Server {
+	s.t.Helper()
+	standby := newServer(s.t, s.settings)
+	from := fmt.Sprintf("host=%s user=switchboard application_name=%s", s.dir, name)
+	backup := standby.command("pg_basebackup", "-d", from, "-D", standby.data(), "-R", "-X", "stream", "-c", "fast",
+		"--no-sync")
+	if out, err := backup.CombinedOutput(); err != nil {
+		s.t.Fatalf("copy PostgreSQL for its standby: %v\n%s", err, out)
+	}
+	standby.Run()
+	return standby
+}
+
+// Promote makes a standby the primary, and returns when it is.
+func (s *Server) Promote() {
+	s.t.Helper()
+	s.Do("SELECT pg_promote(true, 60)")
+}
+
+func newServer(t T, settings []string) *Server {
 	t.Helper()
 	bin := binaries()
 	if bin == "" {
@@ -65,19 +111,13 @@ func Start(t testing.TB, settings ...string) *Server {
 			t.Fatal(err)
 		}
 	}
-	initdb := s.command("initdb", "-D", s.data(), "-U", "switchboard", "-A", "trust", "-E", "UTF8", "--locale=C",
-		"--no-sync")
-	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("make the directory of PostgreSQL: %v\n%s", err, out)
-	}
-	s.Run()
 	return s
 }
 
 // binaries is the directory of the newest installed version; empty: there is none.
 func binaries() string {
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
-	if path, err := exec.LookPath("postgres"); err == nil {
+	if path, err := exec.LookPath("postgres"); err == nil && len(dirs) == 0 {
 		dirs = append(dirs, path)
 	}
 	if len(dirs) == 0 {
@@ -89,7 +129,7 @@ func binaries() string {
 
 // unprivileged returns another user if this one is root, as which PostgreSQL does not
 // run.
-func unprivileged(t testing.TB) *syscall.Credential {
+func unprivileged(t T) *syscall.Credential {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return nil
@@ -168,6 +208,18 @@ func (s *Server) Restart() {
 
 // Kill ends the server at once.
 func (s *Server) Kill() { s.end(syscall.SIGQUIT) }
+
+// Signal sends a signal to all processes of the server.
+func (s *Server) Signal(signal syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return
+	}
+	for _, pid := range append(procfs.Children(s.process.Process.Pid), s.process.Process.Pid) {
+		_ = syscall.Kill(pid, signal)
+	}
+}
 
 func (s *Server) end(signal syscall.Signal) {
 	s.mu.Lock()
