@@ -45,11 +45,7 @@ var parts = []struct {
 }{
 	{"spoiled", spoiled},
 	{"scenes", scenes},
-	{"commits", commits},
 	{"instants", instants},
-	{"speed", speed},
-	{"takeovers", takeovers},
-	{"joining", joining},
 }
 
 func main() {
@@ -72,14 +68,14 @@ func main() {
 	flag.IntVar(&r.rounds, "rounds", 5, "rounds of each measurement; the median counts")
 	flag.BoolVar(&r.keep, "keep", false, "keep the homes")
 	flag.StringVar(&r.like, "like", "", "only the scenes whose names hold this")
-	only := flag.String("only", "", "comma-separated: spoiled,scenes,commits,instants,speed,takeovers,joining; "+
-		"empty: those that count losses")
+	only := flag.String("only", "", "comma-separated: spoiled,scenes,instants; "+
+		"empty: all")
 	flag.Parse()
 	if r.seed == 0 {
 		r.seed = rand.Uint64()
 	}
 	if *only == "" {
-		*only = "spoiled,scenes,commits,instants"
+		*only = "spoiled,scenes,instants"
 	}
 	if r.short {
 		r.instants = min(r.instants, 9)
@@ -122,7 +118,7 @@ func (r *run) all(only string) error {
 }
 
 // measurements is the number of parts that count losses; the others measure.
-const measurements = 4
+const measurements = 3
 
 // build builds the binary that a part needs, once.
 func (r *run) build(crashpoints bool) error {

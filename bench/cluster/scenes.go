@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -291,23 +290,26 @@ func pooled(w *world, s *stage) error {
 	}
 	n := w.nodes[0]
 	n.stop()
-	dir := w.servers.primary.Socket()
-	dir = filepath.Dir(dir)
-	conf := filepath.Join(n.dir, "pgbouncer.ini")
-	text := fmt.Sprintf("[databases]\n* = host=%s\n[pgbouncer]\nunix_socket_dir = %s\nlisten_port = 6543\n"+
-		"auth_type = any\npool_mode = transaction\nignore_startup_parameters = extra_float_digits\n", dir, n.dir)
-	text = strings.Replace(text, "* = host="+dir, fmt.Sprintf("%s = host=%s user=switchboard", w.database, dir), 1)
-	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil { //nolint:gosec // the other user reads it
+	dir, err := os.MkdirTemp("/tmp", "sbb")
+	if err != nil {
 		return err
 	}
-	cmd := exec.Command(bouncer, conf)
+	defer os.RemoveAll(dir) //nolint:errcheck // temporary
+	conf := filepath.Join(dir, "pgbouncer.ini")
+	text := fmt.Sprintf("[databases]\n%s = host=%s user=switchboard\n[pgbouncer]\nunix_socket_dir = %s\nlisten_port = 6543\n"+
+		"auth_type = any\npool_mode = transaction\nignore_startup_parameters = extra_float_digits\n",
+		w.database, filepath.Dir(w.servers.primary.Socket()), dir)
+	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil { //nolint:gosec // another user reads it
+		return err
+	}
+	cmd := exec.Command(bouncer, "-q", conf)
 	if os.Geteuid() == 0 {
 		u, err := user.Lookup("postgres")
 		if err != nil {
 			return err
 		}
 		uid, _ := strconv.Atoi(u.Uid)
-		if err := errors.Join(os.Chmod(n.dir, 0o755), os.Chown(n.dir, uid, 0)); err != nil { //nolint:gosec // its socket is there
+		if err := os.Chown(dir, uid, 0); err != nil {
 			return err
 		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid)}} //nolint:gosec // a uid
@@ -328,11 +330,11 @@ func pooled(w *world, s *stage) error {
 	if err != nil {
 		return err
 	}
-	dsn := fmt.Sprintf("host=%s port=6543 user=switchboard dbname=%s sslmode=disable", n.dir, w.database)
-	if err := errors.Join(os.Chown(n.dir, os.Geteuid(), 0), os.WriteFile(n.file("dsn"), []byte(dsn), 0o600)); err != nil {
+	dsn := fmt.Sprintf("host=%s port=6543 user=switchboard dbname=%s sslmode=disable", dir, w.database)
+	if err := os.WriteFile(n.file("dsn"), []byte(dsn), 0o600); err != nil {
 		return err
 	}
-	err = ledger.Until("the node to refuse pgbouncer", w.Patience, func() bool {
+	err = ledger.Until("the node to refuse pgbouncer", time.Minute, func() bool {
 		if n.pid() == 0 {
 			if err := n.start(); err != nil {
 				return false
@@ -345,7 +347,7 @@ func pooled(w *world, s *stage) error {
 		s.wrong("%v", err)
 	}
 	n.stop()
-	if err := errors.Join(os.Chmod(n.dir, 0o700), os.WriteFile(n.file("dsn"), whole, 0o600)); err != nil { //nolint:gosec // a home
+	if err := os.WriteFile(n.file("dsn"), whole, 0o600); err != nil {
 		return err
 	}
 	if err := n.start(); err != nil {

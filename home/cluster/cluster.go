@@ -188,6 +188,7 @@ func (n *Node) own(
 	n.mu.Lock()
 	n.turn, n.tenure = turn, tenure
 	n.mu.Unlock()
+	n.guard.arm(n.node.Until()) // the next renewal may never come
 	n.reach.serve(n.cell)
 	n.node.Say(fmt.Sprintf("owner of %s, epoch %d", n.options.Cell, tenure.State().Epoch))
 	n.options.Log.Info("this node owns the cell", "cell", n.options.Cell, "epoch", tenure.State().Epoch,
