@@ -268,20 +268,16 @@ func (j *joining) move(ctx context.Context) error {
 			return err
 		}
 	}
-	tenure, err := j.cell.Acquire(ctx, j.Node)
-	if err != nil {
-		return ended(err)
-	}
-	defer func() { _ = tenure.Release(context.WithoutCancel(ctx)) }()
-	if tenure.State().Head > 0 {
-		return fmt.Errorf("%w: another home has brought its state into the cell just now", journal.ErrRefused)
-	}
 	if err := j.moveFiles(ctx, db); err != nil {
 		return err
 	}
 	j.note("Moving the state of this home into the cell %s.", j.Cell)
 	m := &mark{Cell: j.Cell, Kept: j.keptName(), Files: j.done.Files}
-	_, err = sqlite.Seed(ctx, db, j.cell, tenure, sqlite.Seeding{
+	var tenure commitlog.Tenure
+	_, err := sqlite.Seed(ctx, db, j.cell, func() (t commitlog.Tenure, err error) {
+		tenure, err = j.cell.Acquire(ctx, j.Node)
+		return tenure, ended(err)
+	}, sqlite.Seeding{
 		Ready: func(at commitlog.Position, digest sqlite.Digest) error {
 			m.Position, m.Hash, m.Digest = at.Head, at.Hash, digest
 			if err := write(j.Home.Joining(), m); err != nil {
@@ -290,6 +286,9 @@ func (j *joining) move(ctx context.Context) error {
 			return sqlite.MarkMoved(db, at) // from here on it is no store of its own
 		},
 	})
+	if tenure != nil {
+		defer func() { _ = tenure.Release(context.WithoutCancel(ctx)) }()
+	}
 	if err != nil {
 		return err
 	}

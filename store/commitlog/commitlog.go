@@ -67,15 +67,20 @@ type Log interface {
 	// PutSnapshot publishes the state at a position, in one fenced step after all of it is
 	// durable.
 	PutSnapshot(ctx context.Context, t Tenure, at Position, r io.Reader) error
-	// Replace appends an entry of kind Snapshot and publishes the state that it leads to, in
-	// one fenced step after all of it is durable. Its errors are those of Tenure.Append.
-	Replace(ctx context.Context, t Tenure, e Entry, r io.Reader) error
+	// Upload stores a state for Replace. Nothing shows it.
+	Upload(ctx context.Context, r io.Reader) (Upload, error)
+	// Replace appends an entry of kind Snapshot and publishes what was uploaded as the state
+	// that it leads to, in one fenced step. Its errors are those of Tenure.Append.
+	Replace(ctx context.Context, t Tenure, e Entry, u Upload) error
 	// Snapshot opens the newest snapshot. ErrNone: there is none.
 	Snapshot(ctx context.Context) (Position, io.ReadCloser, error)
 	// Truncate removes the entries before a position, none after the snapshot's, in a
 	// fenced step.
 	Truncate(ctx context.Context, t Tenure, before int64) error
 }
+
+// Upload is a state that was stored and is not published.
+type Upload struct{ ID, Size, Parts int64 }
 
 // Blobs keeps the bytes of files by their SHA-256 in hexadecimal.
 type Blobs interface {

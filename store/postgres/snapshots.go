@@ -9,18 +9,19 @@ import (
 	"io"
 	"time"
 
+	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/store/commitlog"
 )
 
 // PutSnapshot implements commitlog.Log. Earlier snapshots stay: see Keep.
 func (l *Cell) PutSnapshot(ctx context.Context, t commitlog.Tenure, at commitlog.Position, r io.Reader) error {
-	id, size, err := l.putParts(ctx, t, r)
+	u, err := l.upload(ctx, r, fence(t.State()))
 	if err == nil {
 		err = l.database.with(ctx, func(ctx context.Context, c *conn) error {
 			done, err := c.exec(ctx, `WITH f AS (UPDATE cell SET snapshot = $2, snapshot_head = $3, snapshot_hash = $4
 				WHERE id = $1 AND snapshot < $2 AND `+fence(t.State())+` RETURNING id)
 				INSERT INTO snapshots (cell, id, head, hash, size) SELECT $1, $2, $3, $4, $5 FROM f`,
-				l.id, id, at.Head, at.Hash[:], size)
+				l.id, u.ID, at.Head, at.Hash[:], u.Size)
 			if err == nil && done.affected == 0 {
 				err = errFenced(t.State())
 			}
@@ -33,17 +34,22 @@ func (l *Cell) PutSnapshot(ctx context.Context, t commitlog.Tenure, at commitlog
 	return nil
 }
 
+// Upload implements commitlog.Log.
+func (l *Cell) Upload(ctx context.Context, r io.Reader) (commitlog.Upload, error) {
+	u, err := l.upload(ctx, r, "true")
+	if err != nil {
+		err = fmt.Errorf("store a state of the cell %s: %w", l.name, err)
+	}
+	return u, err
+}
+
 // Replace implements commitlog.Log.
-func (l *Cell) Replace(ctx context.Context, t commitlog.Tenure, e commitlog.Entry, r io.Reader) error {
+func (l *Cell) Replace(_ context.Context, t commitlog.Tenure, e commitlog.Entry, u commitlog.Upload) error {
 	own, ok := t.(*tenure)
 	if !ok {
 		return fmt.Errorf("replace the state of the cell %s: the tenure is not one of PostgreSQL", l.name)
 	}
-	id, size, err := l.putParts(ctx, t, r)
-	if err == nil {
-		err = commitlog.Append(own.ctx, replacement{steps{own}, id, size}, e)
-	}
-	if err != nil {
+	if err := commitlog.Append(own.ctx, replacement{steps{own}, u}, e); err != nil {
 		return fmt.Errorf("replace the state of the cell %s: %w", l.name, err)
 	}
 	return nil
@@ -52,7 +58,7 @@ func (l *Cell) Replace(ctx context.Context, t commitlog.Tenure, e commitlog.Entr
 // replacement appends an entry together with its snapshot.
 type replacement struct {
 	steps
-	id, size int64
+	commitlog.Upload
 }
 
 // TryAppend implements commitlog.Steps.
@@ -65,10 +71,11 @@ func (s replacement) TryAppend(e commitlog.Entry) error {
 		got, err := c.exec(ctx, `WITH f AS (
 			UPDATE cell SET head = head + 1, hash = $6, schema = $8, first = greatest(first, 1), snapshot = $9,
 				snapshot_head = head + 1, snapshot_hash = $6
-			WHERE id = $1 AND epoch = $2 AND incarnation = $3 AND head = $4 AND hash = $5 RETURNING head
+			WHERE id = $1 AND epoch = $2 AND incarnation = $3 AND head = $4 AND hash = $5
+				AND (SELECT count(*) FROM snapshot p WHERE p.cell = $1 AND p.id = $9) = $11 RETURNING head
 		), s AS (INSERT INTO snapshots (cell, id, head, hash, size) SELECT $1, $9, head, $6, $10 FROM f)
 		INSERT INTO log SELECT $1, head, $7 FROM f`, s.cell.id, e.Epoch, e.Incarnation[:], e.Position-1, previous,
-			e.Hash[:], e.Encode(), e.Schema, s.id, s.size)
+			e.Hash[:], e.Encode(), e.Schema, s.ID, s.Size, s.Parts)
 		if err == nil && got.affected != 1 {
 			err = errors.New("nothing was appended: the log does not stand where this node left it")
 		}
@@ -76,26 +83,27 @@ func (s replacement) TryAppend(e commitlog.Entry) error {
 	})
 }
 
-// putParts stores the parts of a snapshot that is not published yet, and compares what
-// the server has stored with what was read.
-func (l *Cell) putParts(ctx context.Context, t commitlog.Tenure, r io.Reader) (id, size int64, err error) {
+// upload stores the parts of a state that is not published yet, and compares what the
+// server has stored with what was read.
+func (l *Cell) upload(ctx context.Context, r io.Reader, condition string) (u commitlog.Upload, err error) {
 	err = l.database.with(ctx, func(ctx context.Context, c *conn) error {
-		got, err := c.exec(ctx, "UPDATE cell SET touched = touched + 1 WHERE id = $1 AND "+fence(t.State())+
-			" RETURNING snapshot + touched", l.id)
+		got, err := c.exec(ctx, "UPDATE cell SET uploads = uploads + 1 WHERE id = $1 AND "+condition+" RETURNING uploads",
+			l.id)
 		if err == nil && len(got.rows) == 0 {
-			err = errFenced(t.State())
+			err = fmt.Errorf("%w: another node has the cell", journal.ErrFenced)
 		}
 		if err != nil {
 			return err
 		}
-		id = got.rows[0].int(0)
+		u.ID = got.rows[0].int(0)
 		return inParts(r, func(part int, b []byte) error {
-			size += int64(len(b))
+			u.Size += int64(len(b))
+			u.Parts++
 			sum := sha256.Sum256(b)
-			got, err := c.exec(ctx, "INSERT INTO snapshot VALUES ($1, $2, $3, $4)", l.id, id, part, b)
-			if err == nil && got.affected == 1 {
+			_, err := c.exec(ctx, "INSERT INTO snapshot VALUES ($1, $2, $3, $4)", l.id, u.ID, part, b)
+			if err == nil {
 				got, err = c.exec(ctx, "SELECT sha256(bytes) FROM snapshot WHERE cell = $1 AND id = $2 AND part = $3",
-					l.id, id, part)
+					l.id, u.ID, part)
 			}
 			if err == nil && (len(got.rows) == 0 || !bytes.Equal(got.rows[0][0], sum[:])) {
 				err = fmt.Errorf("%w: part %d was not stored as it was sent", commitlog.ErrBroken, part)
@@ -103,7 +111,7 @@ func (l *Cell) putParts(ctx context.Context, t commitlog.Tenure, r io.Reader) (i
 			return err
 		})
 	})
-	return id, size, err
+	return u, err
 }
 
 // Snapshot implements commitlog.Log.
@@ -159,8 +167,8 @@ func (l *Cell) Snapshots(ctx context.Context) (all []Kept, err error) {
 }
 
 // Keep removes the snapshots and entries that no restore to a point within the window
-// needs: those before the newest snapshot that is older than the window, and the parts of
-// snapshots that were never published.
+// needs: those before the newest snapshot that is older than the window, and uploads that
+// were never published for a day.
 func (l *Cell) Keep(ctx context.Context, t commitlog.Tenure, window time.Duration) error {
 	var oldest row
 	err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
@@ -174,8 +182,9 @@ func (l *Cell) Keep(ctx context.Context, t commitlog.Tenure, window time.Duratio
 		got, err = c.exec(ctx, "DELETE FROM snapshots WHERE cell = $1 AND id < $2 AND EXISTS "+
 			"(SELECT 1 FROM cell WHERE id = $1 AND "+fence(t.State())+")", l.id, oldest.int(0))
 		if err == nil {
-			_, err = c.exec(ctx, `DELETE FROM snapshot WHERE cell = $1 AND id < (SELECT snapshot FROM cell WHERE id = $1)
-				AND id NOT IN (SELECT id FROM snapshots WHERE cell = $1)`, l.id)
+			_, err = c.exec(ctx, `DELETE FROM snapshot WHERE cell = $1
+				AND (id < $2 OR id NOT IN (SELECT id FROM snapshots WHERE cell = $1) AND stored < now() - interval '1 day')`,
+				l.id, oldest.int(0))
 		}
 		return err
 	})

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -47,14 +46,15 @@ func keepsTheWindow(t *testing.T, s *postgrestest.Server, dsn string) {
 		return all
 	}
 	// The parts of a snapshot whose node died are removed too.
-	s.DoIn(postgrestest.Name(dsn), "INSERT INTO switchboard.snapshot VALUES (1, 2, 0, 'half')")
+	s.DoIn(postgrestest.Name(dsn), "INSERT INTO switchboard.snapshot VALUES (1, 100, 0, 'half', now() - interval '2 days'), "+
+		"(1, 101, 0, 'on its way', now())")
 	if err := l.Keep(ctx, w, week); err != nil {
 		t.Fatal(err)
 	}
 	if got := heads(); !slices.Equal(got, []int64{5, 4, 3}) {
 		t.Fatalf("the snapshots %d are left", got)
 	}
-	if n := s.DoIn(postgrestest.Name(dsn), "SELECT count(*) FROM switchboard.snapshot"); n[0] != "3" {
+	if n := s.DoIn(postgrestest.Name(dsn), "SELECT count(*) FROM switchboard.snapshot"); n[0] != "4" {
 		t.Errorf("%s parts are left", n[0])
 	}
 	if state, err := l.Head(ctx); err != nil || state.First != 3 {
@@ -225,7 +225,11 @@ func replacesOnce(t *testing.T, s *postgrestest.Server, dsn string) {
 	e := w.next("")
 	e.Kind = commitlog.Snapshot
 	e = commitlog.Seal(w.at, e)
-	if err := l.Replace(context.WithoutCancel(t.Context()), w.Tenure, e, strings.NewReader("state")); err != nil {
+	u, err := l.Upload(t.Context(), strings.NewReader("state"))
+	if err == nil {
+		err = l.Replace(t.Context(), w.Tenure, e, u)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	p.Filter(nil)

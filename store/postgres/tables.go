@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS switchboard.cell (
   snapshot_head bigint NOT NULL DEFAULT 0,
   snapshot_hash bytea NOT NULL DEFAULT '',
   touched bigint NOT NULL DEFAULT 0,
+  uploads bigint NOT NULL DEFAULT 0,
   ended text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 25);
 CREATE TABLE IF NOT EXISTS switchboard.log (
@@ -44,6 +45,7 @@ CREATE TABLE IF NOT EXISTS switchboard.snapshot (
   id bigint NOT NULL,
   part integer NOT NULL,
   bytes bytea NOT NULL,
+  stored timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (cell, id, part)
 );
 CREATE TABLE IF NOT EXISTS switchboard.snapshots (

@@ -436,7 +436,8 @@ func TestAStoreJoins(t *testing.T) {
 	epoch := s.Epoch()
 	must(t, s.Close())
 	ctx, log := context.Background(), &commitlogtest.Memory{}
-	must1(Seed(ctx, path, log, must1(log.Acquire(ctx, "joining")), Seeding{}))
+	acquire := func() (commitlog.Tenure, error) { return log.Acquire(ctx, "joining") }
+	must1(Seed(ctx, path, log, acquire, Seeding{}))
 	n := newNode(t, log)
 	if n.Epoch() <= epoch {
 		t.Errorf("epoch %d follows epoch %d", n.Epoch(), epoch)
@@ -445,10 +446,10 @@ func TestAStoreJoins(t *testing.T) {
 	must(t, change(n.Store, 21))
 	must1(standby.CatchUp(ctx))
 	sameState(t, n.Store, standby)
-	if _, err := Seed(ctx, path, log, must1(log.Acquire(ctx, "x")), Seeding{}); !errors.Is(err, journal.ErrRefused) {
+	if _, err := Seed(ctx, path, log, acquire, Seeding{}); !errors.Is(err, journal.ErrRefused) {
 		t.Errorf("a second home joined: %v", err)
 	}
-	must1(Seed(ctx, path, log, must1(log.Acquire(ctx, "restoring")), Seeding{Replace: true, Doubt: true}))
+	must1(Seed(ctx, path, log, acquire, Seeding{Replace: true, Doubt: true}))
 	if p := must1(standby.CatchUp(ctx)); p.Rebuilt == "" || p.Lost != nil {
 		t.Errorf("the standby after a restore: %+v", p)
 	}

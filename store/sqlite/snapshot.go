@@ -52,52 +52,81 @@ type Seeding struct {
 
 // Seed makes a closed store, of any version, the state of an empty log, or of any log if
 // Replace is set: a home that joins, or a restored backup. The store itself is not
-// changed. The log has all of the state, or nothing has changed there.
-func Seed(ctx context.Context, path string, log commitlog.Log, t commitlog.Tenure, o Seeding) (
-	at commitlog.Position, err error,
-) {
+// changed. The log has all of the state, or nothing has changed there. acquire is called
+// when all is stored: what the tenure has to do then takes an instant.
+func Seed(
+	ctx context.Context, path string, log commitlog.Log, acquire func() (commitlog.Tenure, error), o Seeding,
+) (at commitlog.Position, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("bring the store %s into the cluster: %w", path, explain(err))
 		}
 	}()
-	before := t.State()
-	if before.Head > 0 && !o.Replace {
-		return at, fmt.Errorf("%w: the cluster has a state already", journal.ErrRefused)
-	}
 	name := path + ".seed"
 	removeStore(name)
 	defer removeStore(name)
 	if err := Copy(ctx, path, name); err != nil {
 		return at, err
 	}
-	l := newLogged(t, place{before.Position, 0}, len(migrations), Options{})
-	e := l.seal(commitlog.Snapshot, nil)
-	if err := prepareSeed(name, e, o.Doubt); err != nil {
+	if err := prepareSeed(name, o.Doubt); err != nil {
 		return at, err
 	}
 	if _, err := checkCopy(name); err != nil {
 		return at, err
 	}
-	if o.Ready != nil {
-		digest, err := DigestOf(name)
-		if err == nil {
-			err = o.Ready(e.At(), digest)
-		}
-		if err != nil {
-			return at, err
-		}
+	digest, err := DigestOf(name)
+	if err != nil {
+		return at, err
 	}
 	f, err := os.Open(name)
 	if err != nil {
 		return at, err
 	}
 	defer f.Close()
-	return e.At(), log.Replace(ctx, t, e, f)
+	u, err := log.Upload(ctx, f)
+	if err != nil {
+		return at, err
+	}
+	t, err := acquire()
+	if err != nil {
+		return at, err
+	}
+	before := place{Position: t.State().Position}
+	if before.Head > 0 && !o.Replace {
+		return at, fmt.Errorf("%w: the cluster has a state already", journal.ErrRefused)
+	}
+	if before.Head > 0 {
+		if before.time, err = timeOf(ctx, log, before.Position); err != nil {
+			return at, err
+		}
+	}
+	e := newLogged(t, before, len(migrations), Options{}).seal(commitlog.Snapshot, nil)
+	if o.Ready != nil {
+		if err := o.Ready(e.At(), digest); err != nil {
+			return at, err
+		}
+	}
+	return e.At(), log.Replace(ctx, t, e, u)
 }
 
-// prepareSeed makes a copy of a store the snapshot at an entry.
-func prepareSeed(name string, e commitlog.Entry, doubt bool) error {
+// timeOf returns the time of an entry; 0: the log does not have it any more.
+func timeOf(ctx context.Context, log commitlog.Log, at commitlog.Position) (us int64, err error) {
+	err = log.Read(ctx, at.Head-1, func(e commitlog.Entry) error {
+		if e.At() == at {
+			us = e.Time
+		}
+		return errFound
+	})
+	if errors.Is(err, errFound) || errors.Is(err, commitlog.ErrTruncated) {
+		err = nil
+	}
+	return us, err
+}
+
+var errFound = errors.New("the entry was found")
+
+// prepareSeed makes a copy of a store one of the state at an entry that is not known yet.
+func prepareSeed(name string, doubt bool) error {
 	if doubt {
 		if err := MarkUncertain(name); err != nil {
 			return err
@@ -113,9 +142,6 @@ func prepareSeed(name string, e commitlog.Entry, doubt bool) error {
 	}
 	if err == nil {
 		err = storeCounters(&tx{conn: conn})
-	}
-	if err == nil {
-		err = setPlace(conn, e)
 	}
 	if err == nil {
 		err = sqlitex.ExecuteTransient(conn, "PRAGMA wal_checkpoint(TRUNCATE)", nil)
@@ -176,11 +202,11 @@ func (f *Follower) download(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	return fetch(f.path, at, r)
+	return fetch(ctx, f.path, f.log, at, r)
 }
 
 // fetch writes a snapshot to a path, when it is whole and checked.
-func fetch(path string, at commitlog.Position, r io.Reader) error {
+func fetch(ctx context.Context, path string, log commitlog.Log, at commitlog.Position, r io.Reader) error {
 	name := path + ".new"
 	removeStore(name)
 	if err := createPrivate(name); err != nil {
@@ -196,6 +222,10 @@ func fetch(path string, at commitlog.Position, r io.Reader) error {
 		return fmt.Errorf("fetch the snapshot: %w", err)
 	}
 	is, err := checkCopy(name)
+	if err == nil && is.Position == (commitlog.Position{}) { // a seed does not know its entry
+		is.Position = at
+		err = setEntry(ctx, name, log, at)
+	}
 	if err == nil && is.Position != at {
 		err = fmt.Errorf("%w: the snapshot is of entry %d, and is published for %d", commitlog.ErrBroken, is.Head, at.Head)
 	}
@@ -203,6 +233,19 @@ func fetch(path string, at commitlog.Position, r io.Reader) error {
 		return err
 	}
 	return moveDurably(name, path)
+}
+
+// setEntry makes a closed copy one of the state at an entry.
+func setEntry(ctx context.Context, path string, log commitlog.Log, at commitlog.Position) error {
+	us, err := timeOf(ctx, log, at)
+	if err != nil {
+		return err
+	}
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		return err
+	}
+	return errors.Join(setPlace(conn, commitlog.Entry{Position: at.Head, Hash: at.Hash, Time: us}), conn.Close())
 }
 
 // Build makes a copy of the state at a position: from a snapshot that is not after it,
@@ -218,7 +261,7 @@ func Build(
 	}()
 	removeStore(path)
 	if snapshot != nil {
-		if err := fetch(path, from, snapshot); err != nil {
+		if err := fetch(ctx, path, log, from, snapshot); err != nil {
 			return p, err
 		}
 	}

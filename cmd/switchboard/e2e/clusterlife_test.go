@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -60,6 +61,13 @@ func aHomeWithData(t *testing.T) *world {
 	return w
 }
 
+// reaches gives a home what it needs to reach PostgreSQL and the other nodes.
+func (w *world) reaches(dsn string) {
+	w.write(dsn+"\n", 0o600, "dsn")
+	w.write(clusterKey+"\n", 0o600, "cluster.key")
+	w.write("# mine\nlisten: 127.0.0.1:0\n", 0o600, "cluster.yaml")
+}
+
 // fileCount counts the files of messages in the home.
 func (w *world) fileCount() (n int) {
 	_ = filepath.WalkDir(w.file("blobs"), func(_ string, d fs.DirEntry, err error) error {
@@ -78,14 +86,15 @@ func TestAHomeJoinsAndLeaves(t *testing.T) {
 	server := postgrestest.Start(t)
 	dsn := server.Database()
 	a := aHomeWithData(t)
-	a.write(dsn+"\n", 0o600, "dsn")
+	a.reaches(dsn)
 	join := []string{"cluster", "join", "--dsn-file", a.file("dsn"), "--node", "a"}
 	a.refused("stop it first", join...)
 	a.stop()
 
 	a.untilDone(join...)
 	contains(t, "join again", a.must(join...), "serves the cell home")
-	contains(t, "the settings of the node", a.text("cluster.yaml"), "node: a", "cell: home", "dsn_file: dsn")
+	contains(t, "the settings of the node", a.text("cluster.yaml"), "# mine", "listen: 127", "node: a", "cell: home",
+		"dsn_file: dsn")
 	a.refused("belongs to a cluster", "run")
 	for _, name := range []string{"switchboard.db", "switchboard.db.before-cluster"} {
 		if _, err := os.Stat(a.file(name)); err != nil {
@@ -103,6 +112,7 @@ func TestAHomeJoinsAndLeaves(t *testing.T) {
 
 	a.runs = []string{"--cluster"}
 	a.start()
+	a.owner()
 	contains(t, "the reminders", a.must("schedules", "list"), passport)
 	contains(t, "a new one", a.chats("in 300 days remind me to water the plants"), "plants")
 	a.refused("stop it first", "cluster", "leave", "--keep-data")
@@ -110,15 +120,15 @@ func TestAHomeJoinsAndLeaves(t *testing.T) {
 	// A second machine only writes its configuration; one with a state of its own is refused.
 	b, other := newWorld(t), aHomeWithData(t)
 	other.stop()
-	for _, w := range []*world{b, other} {
-		w.write(dsn+"\n", 0o600, "dsn")
-	}
+	b.reaches(dsn)
+	other.reaches(dsn)
 	other.refused("both have a state", "cluster", "join", "--dsn-file", other.file("dsn"), "--node", "other")
 	b.refused("is running already", "cluster", "join", "--dsn-file", b.file("dsn"), "--node", "a")
 	contains(t, "b joins", b.must("cluster", "join", "--dsn-file", b.file("dsn"), "--node", "b"), "serves the cell home")
 	a.crash()
 	b.runs = []string{"--cluster"}
 	b.start()
+	b.owner()
 	contains(t, "the reminders of b", b.must("schedules", "list"), passport, "plants")
 	a.refused("other nodes serve the cell (b)", "cluster", "leave", "--keep-data")
 	b.crash()
@@ -143,7 +153,7 @@ func TestJoiningIsTakenBack(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
 	a := aHomeWithData(t)
-	a.write(server.Database()+"\n", 0o600, "dsn")
+	a.reaches(server.Database())
 	a.stop()
 	join := []string{"cluster", "join", "--dsn-file", a.file("dsn"), "--node", "a"}
 	for after := killStep; a.killedAt(after, join...); after += killStep / 8 {
@@ -159,9 +169,65 @@ func TestJoiningIsTakenBack(t *testing.T) {
 		contains(t, "leave", complaints, "its state is in the cell already")
 		a.must(join...)
 	}
-	if _, err := os.Stat(a.file("cluster.yaml")); err == nil { // the state was moved at once
+	if strings.Contains(a.text("cluster.yaml"), "node: a") { // the state was moved at once
 		a.must("cluster", "leave", "--keep-data")
 	}
 	a.start()
 	contains(t, "the reminders", a.must("schedules", "list"), passport)
+}
+
+// A cell goes back to an earlier point while two nodes serve it, and forward again.
+func TestACellIsRestored(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	dsn := server.Database()
+	a, b := newWorld(t), newWorld(t)
+	for name, w := range map[string]*world{"a": a, "b": b} {
+		w.reaches(dsn)
+		w.must("cluster", "join", "--dsn-file", w.file("dsn"), "--node", name)
+		w.runs = []string{"--cluster"}
+	}
+	a.start()
+	a.owner()
+	contains(t, "the first reminder", a.chats("in 400 days remind me to "+passport), "passport")
+	b.standsBy()
+	type shown struct {
+		Position, Head, Entry int64
+		EventsLost            int `json:"events_lost"`
+		Restored              bool
+	}
+	restore := []string{"cluster", "restore", "home"}
+	then := list[shown](b, append(restore, "--position", "1", "--dry-run")...)
+	at := time.Now()
+	contains(t, "the second reminder", a.chats("in 300 days remind me to water the plants"), "plants")
+	a.refused("add --yes", append(restore, "--at", at.Format(time.RFC3339Nano))...)
+	dry := list[shown](b, append(restore, "--at", at.Format(time.RFC3339Nano), "--dry-run")...)
+	if dry.Position < then.Head || dry.EventsLost < 1 || dry.Restored {
+		t.Errorf("before: %+v; a dry run: %+v", then, dry)
+	}
+	reminders := func(has, lacks string) {
+		t.Helper()
+		a.eventually("the reminders", func() bool {
+			for _, w := range []*world{a, b} {
+				out, _, code := w.cli("schedules", "list")
+				if code != 0 || !strings.Contains(out, has) || lacks != "" && strings.Contains(out, lacks) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	contains(t, "a dry run", a.must(append(restore, "--at", at.Format(time.RFC3339Nano), "--dry-run")...),
+		"goes back to commit", "reminders and schedules: ")
+	reminders("plants", "")
+	back := list[shown](b, append(restore, "--at", at.Format(time.RFC3339Nano), "--yes")...)
+	if !back.Restored || back.Entry <= dry.Head {
+		t.Errorf("the restore: %+v", back)
+	}
+	reminders(passport, "plants")
+	contains(t, "a third reminder", a.chats("in 200 days remind me to feed the cat"), "cat")
+	a.must(append(restore, "--position", fmt.Sprint(back.Entry-1), "--yes")...)
+	reminders("plants", "cat")
+	a.refused("before what is kept", append(restore, "--at", "2020-01-01", "--yes")...)
+	a.refused("nothing has changed since then", append(restore, "--at", "2100-01-01", "--yes")...)
 }

@@ -57,6 +57,7 @@ type Memory struct {
 	first    int64
 	entries  [][]byte
 	snapshot []byte
+	uploads  [][]byte
 	blobs    map[string][]byte
 	unsafe   int // of the newest entries, that the standby does not have
 	late     []func()
@@ -224,16 +225,24 @@ func (m *Memory) PutSnapshot(_ context.Context, t commitlog.Tenure, at commitlog
 	return nil
 }
 
-// Replace implements commitlog.Log.
-func (m *Memory) Replace(ctx context.Context, t commitlog.Tenure, e commitlog.Entry, r io.Reader) error {
+// Upload implements commitlog.Log.
+func (m *Memory) Upload(_ context.Context, r io.Reader) (commitlog.Upload, error) {
 	b, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.uploads = append(m.uploads, b)
+	return commitlog.Upload{ID: int64(len(m.uploads) - 1), Size: int64(len(b))}, err
+}
+
+// Replace implements commitlog.Log.
+func (m *Memory) Replace(_ context.Context, t commitlog.Tenure, e commitlog.Entry, u commitlog.Upload) error {
 	own, ok := t.(*tenure)
 	if !ok {
 		return errors.New("replace the state: the tenure is of another log")
 	}
+	m.mu.Lock()
+	b := m.uploads[u.ID]
+	m.mu.Unlock()
 	return commitlog.Append(own.ctx, replacement{own, b}, e)
 }
 

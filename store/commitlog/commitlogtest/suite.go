@@ -213,14 +213,16 @@ func testReplace(t *testing.T, l commitlog.Log) {
 		e.Kind = commitlog.Snapshot
 		return commitlog.Seal(after, e)
 	}
-	if err := l.Replace(t.Context(), old, next(old, at), strings.NewReader("x")); !errors.Is(err, journal.ErrFenced) {
+	u, err := l.Upload(t.Context(), strings.NewReader("state"))
+	must(t, err)
+	if err := l.Replace(t.Context(), old, next(old, at), u); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("the old tenure replaces the state: %v", err)
 	}
 	if _, _, err := l.Snapshot(t.Context()); !errors.Is(err, commitlog.ErrNone) {
 		t.Errorf("the snapshot of a fenced tenure: %v", err)
 	}
 	e := next(tenure, at)
-	must(t, l.Replace(t.Context(), tenure, e, strings.NewReader("state")))
+	must(t, l.Replace(t.Context(), tenure, e, u))
 	is, r, err := l.Snapshot(t.Context())
 	must(t, err)
 	b, err := io.ReadAll(r)
