@@ -57,7 +57,14 @@ func Inspect(o Options) (*Inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := f.plan(nil)
+	return f.inspect(f.plan(nil)), nil
+}
+
+// Inspect returns what the kernel read last.
+func (i *Installation) Inspect() *Inspection { return i.files.inspect(i.plan.Load()) }
+
+// inspect describes the files that a plan was made of.
+func (f *files) inspect(p *plan) *Inspection {
 	c := p.config
 	found := &Inspection{
 		UTC: c.AccidentalUTC(config.ThisMachine()), ModelOrder: p.modelOrder(), Providers: c.ProviderNames(),
@@ -69,7 +76,7 @@ func Inspect(o Options) (*Inspection, error) {
 		}
 	}
 	_, found.Timezone = c.Zone(config.ThisMachine())
-	found.ConfigErr, found.SecretsErr = live.Errors()
+	found.ConfigErr, found.SecretsErr = f.live.Errors()
 	found.ConsentErr = p.consentErr
 	_, found.ServersErr = f.readServers(nil)
 	var known, read []string
@@ -92,11 +99,11 @@ func Inspect(o Options) (*Inspection, error) {
 		}
 		found.Entries = append(found.Entries, x)
 	}
-	inFile := live.Secrets().Names()
+	inFile := f.live.Secrets().Names()
 	found.Unread = slices.DeleteFunc(slices.Clone(inFile), func(name string) bool { return slices.Contains(read, name) })
 	slices.Sort(read)
 	found.OnlyInEnvironment = slices.DeleteFunc(slices.Compact(read), func(name string) bool {
-		value, _ := o.Env(name)
+		value, _ := f.options.Env(name)
 		return value == "" || slices.Contains(inFile, name)
 	})
 	slices.SortStableFunc(found.Entries, func(a, b InspectedEntry) int { return cmp.Compare(a.ID, b.ID) })
@@ -107,7 +114,7 @@ func Inspect(o Options) (*Inspection, error) {
 		}
 	}
 	found.References = found.References.Sort()
-	return found, nil
+	return found
 }
 
 // reads returns the names in secrets.env that an extension reads with a configuration.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -30,10 +31,12 @@ type files struct {
 
 func openFiles(o Options, live *config.Live) (f *files, err error) {
 	f = &files{options: o, live: live, gate: newGate()}
-	if f.builtins, err = manifests.LoadBuiltin(o.Builtins, o.BuiltinsPrefix); err != nil {
-		return nil, err
-	}
-	if f.dropped, err = manifests.OpenDir(o.Home.Extensions()); err != nil {
+	var builtinErr error
+	var reading sync.WaitGroup
+	reading.Go(func() { f.builtins, builtinErr = manifests.LoadBuiltin(o.Builtins, o.BuiltinsPrefix) })
+	f.dropped, err = manifests.OpenDir(o.Home.Extensions())
+	reading.Wait()
+	if err = errors.Join(builtinErr, err); err != nil {
 		return nil, err
 	}
 	f.openConsent()
@@ -49,6 +52,7 @@ type plan struct {
 	disabled map[string]manifests.Disabled // by manifest file
 	members  map[string]*member            // running extensions, by id
 	policies map[string]*sandbox.Policy    // of members; nil: not limited
+	resolved resolved                      // paths in policies
 	problems map[string]error              // of edits that are not in force, by extension
 	// linkProblems are those of links that are not in force, fileErrors those of
 	// config.yaml, secrets.env and mcp.json.
@@ -81,7 +85,7 @@ func (f *files) plan(previous *plan) *plan {
 	p := &plan{
 		config: c, entries: append(withProviders(f.builtins, c), f.dropped.Entries()...),
 		disabled: map[string]manifests.Disabled{}, members: map[string]*member{},
-		policies: map[string]*sandbox.Policy{}, problems: map[string]error{},
+		policies: map[string]*sandbox.Policy{}, resolved: resolved{}, problems: map[string]error{},
 		asked: map[string]*asked{}, newest: map[string]*manifests.Manifest{},
 	}
 	configErr, secretsErr := f.live.Errors()

@@ -81,11 +81,13 @@ func (f *files) confine(p *plan, m *member, s *supervisor.Spec) {
 		return
 	}
 	_ = dirs.make() // so that links in their paths can be resolved; the start reports a failure
-	s.Policy = policy(m, dirs, f.options, s)
+	s.Policy = policy(m, dirs, f.options, s, p.resolved)
 }
 
 // policy returns the part of the machine that an extension may use.
-func policy(m *member, dirs directories, o Options, s *supervisor.Spec) *sandbox.Policy {
+func policy(
+	m *member, dirs directories, o Options, s *supervisor.Spec, known resolved,
+) *sandbox.Policy {
 	p := &sandbox.Policy{
 		Execute: slices.Clone(systemPrograms), Read: slices.Clone(systemFiles),
 		Write:     append(slices.Clone(systemWritable), dirs.data, dirs.run),
@@ -116,7 +118,7 @@ func policy(m *member, dirs directories, o Options, s *supervisor.Spec) *sandbox
 			p.Read = append(p.Read, path)
 		}
 	}
-	p.Execute, p.Read, p.Write = resolveAll(p.Execute), resolveAll(p.Read), resolveAll(p.Write)
+	p.Execute, p.Read, p.Write = known.all(p.Execute), known.all(p.Read), known.all(p.Write)
 	p.Network = network(m, o)
 	return p
 }
@@ -169,9 +171,21 @@ func (f *files) permitted(m *manifests.Manifest) (all []string) {
 
 // resolveAll resolves symbolic links, which could be changed later, and removes
 // duplicates.
-func resolveAll(paths []string) (out []string) {
-	for _, p := range paths {
-		if p = manifests.ResolveLinks(p); p != "" && !slices.Contains(out, p) {
+func resolveAll(paths []string) []string { return resolved(nil).all(paths) }
+
+// resolved has paths whose links were resolved: most are those of the system, which each
+// extension may use.
+type resolved map[string]string
+
+func (r resolved) all(paths []string) (out []string) {
+	for _, path := range paths {
+		p, known := r[path]
+		if !known {
+			if p = manifests.ResolveLinks(path); r != nil {
+				r[path] = p
+			}
+		}
+		if p != "" && !slices.Contains(out, p) {
 			out = append(out, p)
 		}
 	}

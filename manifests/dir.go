@@ -10,9 +10,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/switchboard-run/switchboard/internal/filewatch"
@@ -63,14 +65,29 @@ func OpenDir(path string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the extensions in %s: %w", d.path, err)
 	}
-	for _, id := range ids {
-		p := &place{manifest: d.manifestState(id)}
-		p.entry = readEntry(d.path, id)
-		p.program = programState(p.entry.Manifest)
-		p.seenManifest, p.seenProgram = p.manifest, p.program
-		d.places[id] = p
+	places := make([]place, len(ids))
+	next := atomic.Int64{}
+	var reading sync.WaitGroup
+	for range min(len(ids), runtime.GOMAXPROCS(0)) { // as the start waits for it
+		reading.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(ids)); i = next.Add(1) - 1 {
+				places[i] = newPlace(d.path, ids[i])
+			}
+		})
+	}
+	reading.Wait()
+	for i, id := range ids {
+		d.places[id] = &places[i]
 	}
 	return d, nil
+}
+
+func newPlace(root, id string) place {
+	data, err := filewatch.Read(filepath.Join(root, id, FileName))
+	p := place{manifest: stateOf(data, err), entry: entryOf(root, id, data, err)}
+	p.program = programState(p.entry.Manifest)
+	p.seenManifest, p.seenProgram = p.manifest, p.program
+	return p
 }
 
 // Entries returns the current entries, by id.
@@ -205,7 +222,10 @@ func (p *place) read(root string) bool {
 
 // manifestState returns a value that changes with the content; gone: no manifest.
 func (d *Dir) manifestState(id string) string {
-	data, err := filewatch.Read(filepath.Join(d.path, id, FileName))
+	return stateOf(filewatch.Read(filepath.Join(d.path, id, FileName)))
+}
+
+func stateOf(data []byte, err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return gone
 	}

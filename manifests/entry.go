@@ -87,8 +87,13 @@ func extensionDirs(root string) ([]string, error) {
 }
 
 func readEntry(root, id string) Entry {
+	data, err := filewatch.Read(filepath.Join(root, id, FileName))
+	return entryOf(root, id, data, err)
+}
+
+// entryOf returns the entry of a manifest, or of the error of reading it.
+func entryOf(root, id string, data []byte, err error) Entry {
 	e := Entry{ID: id, File: filepath.Join(root, id, FileName)}
-	data, err := filewatch.Read(e.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Err = fmt.Errorf("%s: file not found: every extension needs one%s", e.File, misnamed(filepath.Dir(e.File)))

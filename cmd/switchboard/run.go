@@ -48,8 +48,7 @@ func newRunCommand() *cobra.Command {
 			p.faint("Talk to it with `switchboard chat`; watch it with `switchboard status` and `switchboard logs -f`.")
 			var hinting sync.WaitGroup
 			hinting.Go(func() { // not to delay the start
-				seen, _ := inspect(h) // openKernel reports the error
-				for _, hint := range configHints(seen) {
+				for _, hint := range configHints(k.Inspect()) {
 					p.faint("Hint: " + hint)
 				}
 			})
@@ -166,8 +165,7 @@ func startAndChat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in := os.Stdin        // home.Open replaces it
-	seen, _ := inspect(h) // openKernel reports the error
+	in := os.Stdin // home.Open replaces it
 	k, err := openKernel(ctx, h)
 	if errors.Is(err, home.ErrRunning) && !errors.Is(err, home.ErrStopping) {
 		o := terminal.Options{In: in}
@@ -187,6 +185,7 @@ func startAndChat(ctx context.Context) error {
 		done <- k.Run(runCtx)
 		leave() // also when the kernel fails
 	}()
+	seen := k.Inspect()
 	models := modelsOf(seen)
 	hints := configHints(seen)
 	if hint := setupHint(models); hint != "" {
