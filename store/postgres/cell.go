@@ -85,15 +85,30 @@ func stateOf(r row) commitlog.State {
 
 // Acquire implements commitlog.Log.
 func (l *Cell) Acquire(ctx context.Context, node string) (commitlog.Tenure, error) {
+	return l.acquire(ctx, node, "")
+}
+
+// ErrTaken means that another node was faster, or that the cell is being deleted.
+var ErrTaken = errors.New("another node has taken the cell over")
+
+// Take is Acquire if the cell still has the epoch that was seen.
+func (l *Cell) Take(ctx context.Context, node string, seen int64) (commitlog.Tenure, error) {
+	return l.acquire(ctx, node, fmt.Sprintf(" AND NOT gone AND (epoch = %d OR incarnation = $2)", seen))
+}
+
+func (l *Cell) acquire(ctx context.Context, node, unless string) (commitlog.Tenure, error) {
 	var incarnation [16]byte
 	_, _ = rand.Read(incarnation[:])
 	for {
 		var state commitlog.State
 		err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
-			got, err := c.exec(ctx, "UPDATE cell SET epoch = epoch + 1, incarnation = $2, node = $3 WHERE id = $1 "+
-				"AND ended = '' RETURNING "+columns, l.id, incarnation[:], node)
+			got, err := c.exec(ctx, "UPDATE cell SET epoch = epoch + 1, incarnation = $2, node = $3, ready = '', "+
+				"wanted = CASE WHEN wanted = $3 THEN '' ELSE wanted END WHERE id = $1 AND ended = ''"+unless+
+				" RETURNING "+columns, l.id, incarnation[:], node)
 			if err == nil && len(got.rows) == 0 {
-				if _, err = l.head(ctx, c); err == nil {
+				if _, err = l.head(ctx, c); err == nil && unless != "" {
+					err = ErrTaken
+				} else if err == nil {
 					err = ErrNoCell
 				}
 			}

@@ -18,6 +18,10 @@ type conn struct {
 	warning error  // the first one since a statement began
 	started string // when its backend started
 	used    time.Time
+
+	notified bool // since it was set to false
+	appends  bool // the statement of appends is prepared
+	dropped  atomic.Bool
 }
 
 var (
@@ -64,7 +68,20 @@ func notice(pg *pgconn.PgConn, n *pgconn.Notice) {
 
 // drop closes the connection at once. A statement that runs on it may still happen. It
 // asks pgconn nothing, whose state belongs to the goroutine that runs the statement.
-func (c *conn) drop() { _ = c.pg.Conn().Close() }
+func (c *conn) drop() {
+	c.dropped.Store(true)
+	_ = c.pg.Conn().Close()
+}
+
+// closed reports whether the connection cannot be used any more.
+func (c *conn) closed() bool { return c.dropped.Load() || c.pg.IsClosed() }
+
+// notified keeps that a notification came.
+func notified(pg *pgconn.PgConn, _ *pgconn.Notification) {
+	if c, ok := pg.CustomData()[connKey].(*conn); ok {
+		c.notified = true
+	}
+}
 
 // row is what a statement returned: bytea, text and numbers in PostgreSQL's binary form.
 type row [][]byte

@@ -20,6 +20,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -37,8 +38,7 @@ type Options struct {
 	// DSN is a connection string or URL. Variables of the environment such as PGHOST
 	// apply, as with psql.
 	DSN string
-	// Name tells this process from others in pg_stat_activity, and must be of it alone:
-	// Terminate ends all connections of a name.
+	// Name shows people in pg_stat_activity what this process is.
 	Name string
 }
 
@@ -47,16 +47,27 @@ const connectTimeout = 5 * time.Second
 
 // Database is one PostgreSQL database that holds cells. It is safe for concurrent use.
 type Database struct {
-	config *pgconn.Config
+	config      *pgconn.Config
+	incarnation [16]byte      // of this process
+	appends     chan struct{} // holds one for each connection that appends
+	others      chan struct{} // and for each one that does something else
 
 	mu     sync.Mutex
-	idle   []*conn
+	idle   []*conn // the one used last at the end
 	closed bool
 }
 
+// The pool has at most these connections, however many cells there are. A node has one
+// more for itself, and one for each other node.
 const (
-	idleMost  = 3           // connections that wait for their next use
-	idleFresh = time.Second // a connection that was used this lately is taken as it is
+	appendMost = 8
+	otherMost  = 4
+)
+
+const (
+	idleMost  = 2                // connections that wait for longer than idleLong
+	idleLong  = 30 * time.Second // after which others are closed
+	idleFresh = time.Second      // a connection that was used this lately is taken as it is
 )
 
 // Open connects to a database, checks it, and makes the tables that are missing.
@@ -71,9 +82,11 @@ func Open(ctx context.Context, o Options) (*Database, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
-	config.RuntimeParams["application_name"] = o.Name
+	d := &Database{config: config, appends: make(chan struct{}, appendMost), others: make(chan struct{}, otherMost)}
+	_, _ = rand.Read(d.incarnation[:])
+	config.RuntimeParams["application_name"] = processName(d.incarnation[:]) + o.Name
 	config.OnNotice = notice
-	d := &Database{config: config}
+	config.OnNotification = notified
 	if err := d.with(ctx, createTables); err != nil {
 		d.Close()
 		return nil, fmt.Errorf("open the database of the cluster: %w", err)
@@ -101,41 +114,61 @@ func (d *Database) Close() {
 	d.idle = nil
 }
 
-// with calls f with a connection of its own. After an error of f the connection is used
-// again only if it is in order.
+// with calls f with a connection of its own, of which there are otherMost: f must not call
+// with. After an error of f the connection is used again only if it is in order.
 func (d *Database) with(ctx context.Context, f func(context.Context, *conn) error) error {
+	select {
+	case d.others <- struct{}{}:
+		defer func() { <-d.others }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	c, err := d.take(ctx)
 	if err != nil {
 		return err
 	}
 	err = f(ctx, c)
+	d.put(c)
+	return err
+}
+
+// put gives a connection back.
+func (d *Database) put(c *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || c.pg.IsClosed() || c.pg.TxStatus() != 'I' || len(d.idle) >= idleMost {
+	if d.closed || c.closed() || c.pg.TxStatus() != 'I' {
 		c.drop()
-	} else {
-		c.used = time.Now()
-		d.idle = append(d.idle, c)
+		return
 	}
-	return err
+	c.used = time.Now()
+	d.idle = append(d.idle, c)
+	for len(d.idle) > idleMost && time.Since(d.idle[0].used) > idleLong {
+		d.idle[0].drop()
+		d.idle = d.idle[1:]
+	}
 }
 
 func (d *Database) take(ctx context.Context) (*conn, error) {
 	for {
-		d.mu.Lock()
-		n := len(d.idle)
-		if n == 0 {
-			d.mu.Unlock()
+		c := d.takeIdle()
+		if c == nil {
 			return d.connect(ctx)
 		}
-		c := d.idle[n-1]
-		d.idle = d.idle[:n-1]
-		d.mu.Unlock()
 		if time.Since(c.used) < idleFresh || c.pg.Ping(ctx) == nil { // the server may have closed it meanwhile
 			return c, nil
 		}
 		c.drop()
 	}
+}
+
+// takeIdle returns the connection that was used last; nil: none is idle.
+func (d *Database) takeIdle() (c *conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := len(d.idle); n > 0 {
+		c, d.idle = d.idle[n-1], d.idle[:n-1]
+	}
+	return c
 }
 
 // secure refuses a connection over a network that does not prove the server's identity.

@@ -31,7 +31,11 @@ CREATE TABLE IF NOT EXISTS switchboard.cell (
   snapshot_hash bytea NOT NULL DEFAULT '',
   touched bigint NOT NULL DEFAULT 0,
   uploads bigint NOT NULL DEFAULT 0,
-  ended text NOT NULL DEFAULT ''
+  ended text NOT NULL DEFAULT '',
+  mark text NOT NULL DEFAULT gen_random_uuid()::text,
+  wanted text NOT NULL DEFAULT '',
+  ready text NOT NULL DEFAULT '',
+  gone boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 25);
 CREATE TABLE IF NOT EXISTS switchboard.log (
   cell integer NOT NULL,
@@ -72,11 +76,14 @@ CREATE TABLE IF NOT EXISTS switchboard.blob (
   PRIMARY KEY (cell, hash, part)
 );
 CREATE TABLE IF NOT EXISTS switchboard.node (
-  name text PRIMARY KEY,
-  incarnation bytea NOT NULL,
-  beat bigint NOT NULL,
+  id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name text NOT NULL UNIQUE,
+  incarnation bytea NOT NULL DEFAULT '',
+  beat bigint NOT NULL DEFAULT 0,
   version text NOT NULL,
-  state text NOT NULL
+  state text NOT NULL DEFAULT 'starting',
+  draining boolean NOT NULL DEFAULT false,
+  report text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 50);
 CREATE TABLE IF NOT EXISTS switchboard.told (
   node text PRIMARY KEY,

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +21,10 @@ type tenure struct {
 	end   context.CancelFunc
 
 	mu  sync.Mutex
-	now *conn // that an append uses; nil: none yet
+	now *conn // that an append uses; nil: none runs
+	Figures
+	latest [256]time.Duration // of appends, in a ring
+	count  int
 }
 
 var _ commitlog.Tenure = (*tenure)(nil)
@@ -102,17 +106,42 @@ func (t *tenure) Release(ctx context.Context) error {
 	t.mu.Lock()
 	if t.now != nil {
 		t.now.drop()
-		t.now = nil
 	}
 	t.mu.Unlock()
 	if !first {
 		return nil
 	}
 	return t.cell.database.with(ctx, func(ctx context.Context, c *conn) error {
-		_, err := c.exec(ctx, "UPDATE cell SET incarnation = '', node = '' WHERE id = $1 AND epoch = $2 AND incarnation = $3",
-			t.cell.id, t.state.Epoch, t.state.Incarnation[:])
+		_, err := c.exec(ctx, "UPDATE cell SET incarnation = '', node = '' WHERE id = $1 AND epoch = $2 AND incarnation = $3 "+
+			"RETURNING pg_notify('"+channel+"', '')::text", t.cell.id, t.state.Epoch, t.state.Incarnation[:])
 		return err
 	})
+}
+
+// Figures are those of a tenure.
+type Figures struct {
+	Appends int64         // that were tried
+	P99     time.Duration // of the newest 256 of them
+	Standby int64         // seconds in which one waited for a standby
+	Unknown int64         // times an unknown outcome was asked about
+}
+
+// FiguresOf returns the figures of a tenure of a Cell.
+func FiguresOf(t commitlog.Tenure) (f Figures) {
+	own, ok := t.(*tenure)
+	if !ok {
+		return f
+	}
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	f = own.Figures
+	f.Appends = int64(own.count)
+	if n := min(own.count, len(own.latest)); n > 0 {
+		sorted := slices.Clone(own.latest[:n])
+		slices.Sort(sorted)
+		f.P99 = sorted[(n*99-1)/100]
+	}
+	return f
 }
 
 // steps are those of an append.
@@ -141,13 +170,16 @@ func (s steps) TryAppend(e commitlog.Entry) error {
 		s.cell.id, e.Epoch, e.Incarnation[:], e.Position - 1, append([]byte{}, previous...), e.Hash[:], e.Encode(),
 		e.Schema,
 	})
-	watched := s.watch(c)
+	watched, began := s.watch(c), time.Now()
 	c.warning = nil
 	got, err := c.finish(c.pg.ExecPrepared(s.ctx, appendName, values, formats, nil).Read())
 	watched()
+	if err != nil {
+		c.drop()
+	}
+	s.done(c, time.Since(began))
 	switch {
 	case err != nil:
-		s.forget(c)
 		return err
 	case got.affected != 1:
 		return errors.New("nothing was appended: the log does not stand where this node left it")
@@ -155,40 +187,51 @@ func (s steps) TryAppend(e commitlog.Entry) error {
 	return nil
 }
 
-// connection returns the one of appends, with their statement.
-func (s steps) connection() (*conn, error) {
+// done gives the connection of an append back.
+func (s steps) done(c *conn, took time.Duration) {
 	s.mu.Lock()
-	c := s.now
+	s.now = nil
+	s.latest[s.count%len(s.latest)] = took
+	s.count++
 	s.mu.Unlock()
-	if c != nil && !c.pg.IsClosed() {
-		return c, nil
+	s.cell.database.put(c)
+	<-s.cell.database.appends
+}
+
+// connection returns one of the pool for an append, with its statement.
+func (s steps) connection() (c *conn, err error) {
+	d := s.cell.database
+	select {
+	case d.appends <- struct{}{}:
+	case <-s.ctx.Done():
+		return nil, s.ctx.Err()
 	}
-	c, err := s.cell.database.connect(s.ctx)
-	if err != nil {
-		return nil, err
+	defer func() {
+		if err != nil {
+			<-d.appends
+		}
+	}()
+	if c = d.takeIdle(); c == nil || c.closed() {
+		if c, err = d.connect(s.ctx); err != nil {
+			return nil, err
+		}
 	}
-	oids := []uint32{oidInt8, oidInt8, oidBytea, oidInt8, oidBytea, oidBytea, oidBytea, oidInt8}
-	if _, err := c.pg.Prepare(s.ctx, appendName, appendSQL, oids); err != nil {
-		c.drop()
-		return nil, err
+	if !c.appends {
+		oids := []uint32{oidInt8, oidInt8, oidBytea, oidInt8, oidBytea, oidBytea, oidBytea, oidInt8}
+		if _, err = c.pg.Prepare(s.ctx, appendName, appendSQL, oids); err != nil {
+			c.drop()
+			return nil, err
+		}
+		c.appends = true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
+	if err = s.ctx.Err(); err != nil {
 		c.drop()
-		return nil, s.ctx.Err()
+		return nil, err
 	}
 	s.now = c
 	return c, nil
-}
-
-func (s steps) forget(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.drop()
-	if s.now == c {
-		s.now = nil
-	}
 }
 
 // askEvery is how long an append may take before watch asks what it waits for.
@@ -200,7 +243,13 @@ func (s steps) watch(c *conn) (stop func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	go func() {
 		for pause(ctx, askEvery); ctx.Err() == nil; pause(ctx, askEvery) {
-			if !s.working(ctx, c) && ctx.Err() == nil {
+			working, standby := s.working(ctx, c)
+			if standby {
+				s.mu.Lock()
+				s.Standby++
+				s.mu.Unlock()
+			}
+			if !working && ctx.Err() == nil {
 				c.drop()
 				return
 			}
@@ -209,17 +258,18 @@ func (s steps) watch(c *conn) (stop func()) {
 	return cancel
 }
 
-// working tells whether a statement runs on the connection's backend. In doubt it does.
-func (s steps) working(ctx context.Context, c *conn) bool {
+// working tells whether a statement runs on the connection's backend, in doubt it does,
+// and whether it waits for a standby.
+func (s steps) working(ctx context.Context, c *conn) (working, standby bool) {
 	ctx, done := context.WithTimeout(ctx, connectTimeout)
 	defer done()
 	var got result
 	err := s.cell.database.with(ctx, func(ctx context.Context, other *conn) (err error) {
-		got, err = other.exec(ctx, "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2 "+
+		got, err = other.exec(ctx, "SELECT coalesce(wait_event = 'SyncRep', false) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2 "+
 			"AND state = 'active'", int64(c.pg.PID()), c.started)
 		return err
 	})
-	return err != nil || len(got.rows) > 0
+	return err != nil || len(got.rows) > 0, len(got.rows) > 0 && got.rows[0].int(0) != 0
 }
 
 // Settle implements commitlog.Steps. Its write locks the cell's row, so that no append
@@ -229,13 +279,16 @@ func (s steps) Settle(ctx context.Context, position int64) (state commitlog.Stat
 	sql := fmt.Sprintf(`BEGIN; UPDATE cell SET touched = touched + 1 WHERE id = %[1]d;
 		SELECT epoch, encode(incarnation, 'hex'), node, head, encode(hash, 'hex') FROM cell WHERE id = %[1]d;
 		SELECT encode(entry, 'hex') FROM log WHERE cell = %[1]d AND position = %[2]d; COMMIT`, s.cell.id, position)
+	s.mu.Lock()
+	s.Unknown++
+	s.mu.Unlock()
 	err = s.cell.database.with(ctx, func(ctx context.Context, c *conn) error {
 		got, err := c.script(ctx, sql)
 		if err != nil {
 			return err
 		}
 		if len(got[2].rows) == 0 {
-			return ErrNoCell
+			return fmt.Errorf("%w: %w", journal.ErrFenced, ErrNoCell)
 		}
 		r := got[2].rows[0]
 		state.Epoch, state.Node, state.Head = number(r[0]), r.text(2), number(r[3])
