@@ -21,11 +21,9 @@ var inheritedEnv = []string{
 
 var inheritedPrefixes = []string{"LC_", "XDG_", "SSL_CERT_"}
 
-// allowedEnv returns the environment of an extension: the harmless variables of
-// environ (usually os.Environ()), and those that the manifest lists, as NAME (if lookup
-// has it) or NAME=value.
-func allowedEnv(environ []string, lookup func(string) (string, bool), listed ...string) []string {
-	var env []string
+// HarmlessEnviron returns the variables of environ that every extension inherits, and no
+// other, such as a secret: what several installations of one program may share.
+func HarmlessEnviron(environ []string) (env []string) {
 	for _, entry := range environ {
 		name, _, ok := strings.Cut(entry, "=")
 		if ok && (slices.Contains(inheritedEnv, name) ||
@@ -33,6 +31,26 @@ func allowedEnv(environ []string, lookup func(string) (string, bool), listed ...
 			env = append(env, entry)
 		}
 	}
+	return env
+}
+
+// EnvironLookup looks variables of environ up.
+func EnvironLookup(environ []string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, entry := range environ {
+			if n, value, _ := strings.Cut(entry, "="); n == name {
+				return value, true
+			}
+		}
+		return "", false
+	}
+}
+
+// allowedEnv returns the environment of an extension: the harmless variables of
+// environ (usually os.Environ()), and those that the manifest lists, as NAME (if lookup
+// has it) or NAME=value.
+func allowedEnv(environ []string, lookup func(string) (string, bool), listed ...string) []string {
+	env := HarmlessEnviron(environ)
 	for _, entry := range listed {
 		if strings.Contains(entry, "=") {
 			env = append(env, entry)

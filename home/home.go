@@ -35,6 +35,7 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/blobs"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/kernel/supervisor"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/store/blobfiles"
 	"github.com/switchboard-run/switchboard/store/sqlite"
@@ -59,9 +60,14 @@ type Options struct {
 	// Program names commands of this program in texts for people.
 	Program directory.Program
 	// Cluster, if set, opens the store in place of the file of the home, and Files keeps the
-	// files that come with messages.
+	// files that come with messages. Ready is called when no process is being started any
+	// more.
 	Cluster func(context.Context) (journal.Store, error)
 	Files   blobs.Files
+	Ready   func()
+	// Processes are those of this program; nil: the installation's own. Installations in one
+	// program share them.
+	Processes *orphans.Processes
 	// Wrap, if set, wraps the store, for tests of crashes.
 	Wrap func(journal.Store) journal.Store
 }
@@ -100,7 +106,11 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 		}
 	}()
 	unix.Umask(0o077) // also for extensions: their files are the user's alone
-	if i.lock, err = lockHome(o.Home, heldByKernel); err != nil {
+	lock := lockHome
+	if o.Cluster != nil {
+		lock = lockFile
+	}
+	if i.lock, err = lock(o.Home, heldByKernel); err != nil {
 		return nil, err
 	}
 	if err := finishRestore(o.Home); err != nil {
@@ -153,9 +163,11 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	i.report(nil, first)
 	specs := i.files.specs(first)
 	i.plan.Store(first)
-	processes, err := orphans.New()
-	if err != nil {
-		return nil, err
+	processes := o.Processes
+	if processes == nil {
+		if processes, err = orphans.New(); err != nil {
+			return nil, err
+		}
 	}
 	i.launcher, err = launch.New(launch.Options{
 		RunDir: filepath.Join(o.Home.RuntimeDir(), "x"), Output: i.logs.output, Processes: processes,
@@ -167,7 +179,7 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	i.Kernel, err = kernel.Open(ctx, kernel.Options{
 		Store: store, Files: cmp.Or(o.Files, blobs.Files(blobfiles.Dir(o.Home.Files()))), RunDir: o.Home.RuntimeDir(),
 		Extensions: specs, Settings: i.files.settings(first),
-		Log: i.log, Launcher: limits.Guarded(i.running.noted(i.launcher.Launch), check(processes)),
+		Log: i.log, Launcher: limits.Guarded(i.running.noted(i.launch()), check(processes)),
 		Admin: kernel.AdminOptions{Token: token, Installation: described{i}},
 	})
 	return i, withBackups(o.Home, err)
@@ -181,6 +193,22 @@ func check(processes *orphans.Processes) func(int, sandbox.Limits, bool) error {
 			processes.Sweep(0)
 		}
 		return err
+	}
+}
+
+// launch returns the launcher, which calls Options.Ready.
+func (i *Installation) launch() supervisor.Launcher {
+	if i.options.Ready == nil {
+		return i.launcher.Launch
+	}
+	var starting atomic.Int64
+	return func(ctx context.Context, l supervisor.Launch) (*supervisor.Process, error) {
+		starting.Add(1)
+		p, err := i.launcher.Launch(ctx, l)
+		if starting.Add(-1) == 0 {
+			i.options.Ready()
+		}
+		return p, err
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -41,6 +42,16 @@ const (
 // lockHome locks the home for a kernel, or for a backup without a kernel. The lock
 // ends with the process.
 func lockHome(home *config.Home, holder string) (*os.File, error) {
+	f, err := lockFile(home, holder)
+	if err == nil && errors.Is(sqlite.Free(home.Database()), journal.ErrFenced) { // the lock was deleted
+		_ = f.Close()
+		return nil, fmt.Errorf("%w (%s): talk to it with `switchboard chat`, or stop it first", ErrRunning, home.Path())
+	}
+	return f, err
+}
+
+// lockFile is lockHome where this process may have the store open itself.
+func lockFile(home *config.Home, holder string) (*os.File, error) {
 	path := filepath.Join(home.Path(), "lock")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -62,10 +73,6 @@ func lockHome(home *config.Home, holder string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("%w (%s): talk to it with `switchboard chat`, or stop it first", ErrRunning, home.Path())
 	}
-	if err := sqlite.Free(home.Database()); errors.Is(err, journal.ErrFenced) { // the lock was deleted
-		_ = f.Close()
-		return nil, fmt.Errorf("%w (%s): talk to it with `switchboard chat`, or stop it first", ErrRunning, home.Path())
-	}
 	recordHolder(f, holder)
 	return f, nil
 }
@@ -80,11 +87,14 @@ func recordHolder(lock *os.File, holder string) {
 
 // isolateStdin keeps extensions away from the terminal: go-plugin passes the
 // kernel's stdin to every process that it starts.
-func isolateStdin() error {
+func isolateStdin() error { return stdinIsolated() }
+
+// Several installations of one program share its stdin.
+var stdinIsolated = sync.OnceValue(func() error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", os.DevNull, err)
 	}
 	os.Stdin = null
 	return nil
-}
+})

@@ -11,16 +11,20 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/cmd/switchboard/rest"
 	"github.com/switchboard-run/switchboard/contract"
+	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/cluster"
 	"github.com/switchboard-run/switchboard/home/cluster/link"
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/orphans"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 )
 
@@ -32,14 +36,15 @@ const (
 	forever = 100 * 365 * 24 * time.Hour
 )
 
-// runCluster runs a node of a cluster. When it loses the cell it executes itself again, and
-// is a standby: nothing of the owner is left in the process.
+// runCluster runs a node of a cluster. When it loses its lease it executes itself again, and
+// follows others: nothing of an owner is left in the process.
 func runCluster(c *cobra.Command, h *config.Home) error {
 	cluster.EndChildren()
 	o, err := clusterOptions(h)
 	if err != nil {
 		return err
 	}
+	o.Open = openSeat(sync.OnceValues(orphans.New))
 	n, err := cluster.Open(c.Context(), o)
 	if err != nil {
 		return fmt.Errorf("start the node: %w", err)
@@ -47,37 +52,33 @@ func runCluster(c *cobra.Command, h *config.Home) error {
 	defer n.Close()
 	p := printerOf(c)
 	p.line("Switchboard %s runs on %s, as the node %s of the cell %s.", version, h.Path(), o.Name, o.Cell)
-	ctx, stop := context.WithCancel(c.Context())
-	defer stop()
-	go func() {
-		select {
-		case <-n.Lost().Done():
-			p.line("This node does not own the cell any more: %v. It starts again as a standby.",
-				context.Cause(n.Lost()))
-			again()
-		case <-ctx.Done():
-		}
-	}()
-	options, err := kernelOptions(h)
-	if err != nil {
-		return err
-	}
-	options.Cluster, options.Files = n.Store, n.Files(h.Files())
-	k, err := openWith(ctx, options)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil // a standby that was told to end
-		}
-		if errors.Is(err, journal.ErrFenced) {
-			again()
-		}
-		return err
-	}
-	err = k.Run(ctx)
-	if errors.Is(err, journal.ErrFenced) {
+	go rest.Watch(c.Context())
+	err = n.Run(c.Context())
+	if errors.Is(err, journal.ErrFenced) && c.Context().Err() == nil {
+		p.line("This node does not own its cells any more: %v. It starts again and follows.", err)
 		again()
 	}
-	return errors.Join(err, k.Close())
+	return err
+}
+
+// openSeat opens kernels of cells. They share the processes of this program. The environment
+// of this process is that of the node's own cell: a secret in it is not for the others.
+func openSeat(processes func() (*orphans.Processes, error)) func(context.Context, cluster.Place) (cluster.Kernel, error) {
+	return func(ctx context.Context, s cluster.Place) (cluster.Kernel, error) {
+		o, err := kernelOptions(s.Home)
+		if err != nil {
+			return nil, err
+		}
+		if o.Processes, err = processes(); err != nil {
+			return nil, err
+		}
+		if !s.Own {
+			o.Environ = home.HarmlessEnviron(o.Environ)
+			o.Env = home.EnvironLookup(o.Environ)
+		}
+		o.Cluster, o.Files, o.Ready = s.Store, s.Files, s.Ready
+		return openWith(ctx, o)
+	}
 }
 
 // again replaces this process by a new one of the same program, with the same number. The
@@ -101,9 +102,10 @@ func clusterOptions(h *config.Home) (o cluster.Options, err error) {
 		return o, err
 	}
 	o = cluster.Options{
-		DSN: os.Getenv(clusterDSN), Name: settings.Node, Cell: settings.Cell, Version: version, Copy: h.Database(),
-		Log:   hclog.New(&hclog.LoggerOptions{Name: "cluster", Output: os.Stderr}),
-		Reach: cluster.Reach{KeyFile: h.ClusterKey(), Listen: settings.Listen, Ports: ports(h), Control: portControl},
+		DSN: os.Getenv(clusterDSN), Name: settings.Node, Cell: settings.Cell, Version: version, Home: h,
+		Standbys: settings.Standbys,
+		Log:      hclog.New(&hclog.LoggerOptions{Name: "cluster", Output: os.Stderr}),
+		Reach:    cluster.Reach{KeyFile: h.ClusterKey(), Listen: settings.Listen, Ports: ports, Control: portControl},
 	}
 	if o.DSN == "" {
 		if settings.DSNFile == "" {

@@ -1,13 +1,17 @@
-// Package cluster makes a home one of several nodes that serve the same cell. All follow
-// the cell's commit log in PostgreSQL with a copy of its state; one, the owner, runs the
-// kernel over it. The others hold their extensions' processes ready and wait.
+// Package cluster makes a home one of several nodes that serve the same cells. A cell is
+// one household: one journal, one kernel, one home. All nodes follow the commit log of each
+// cell in PostgreSQL with a copy of its state; one, the owner, runs the kernel over it.
+//
+// A node's own cell has the node's home. Each further cell has a home below it, at
+// cells/NAME. All of them are in one process, with one lease.
 //
 // # Promises
 //
-// A node becomes the owner when the owner's process has ended, or has not renewed its
-// lease for postgres.LeaseTime. An owner whose lease has ended, or that another node has
-// replaced, stops at once. The log's fence, not the lease, keeps a late owner from
-// changing anything.
+// A node becomes the owner of a cell when the owner's process has ended, or has not renewed
+// its lease for postgres.LeaseTime, or hands the cell over. The cells of a node that ends
+// are spread over the others. An owner whose lease has ended stops at once, with all its
+// cells; one that another node has replaced stops that cell alone. The log's fence, not the
+// lease, keeps a late owner from changing anything.
 //
 // The guard, a process of its own, kills the processes of the owner's extensions when the
 // lease has ended and the kernel could not do so, because a signal had stopped it. That
@@ -18,255 +22,215 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/kernel/blobs"
 	"github.com/switchboard-run/switchboard/kernel/journal"
-	"github.com/switchboard-run/switchboard/store/commitlog"
 	"github.com/switchboard-run/switchboard/store/postgres"
-	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // Options configure a node.
 type Options struct {
 	DSN     string // of the database
 	Name    string // of the node, unique in the cluster
-	Cell    string
 	Version string
-	Copy    string // path of the copy of the cell's state
-	Log     hclog.Logger
-	// Window returns how far back the cell can be restored; nil: DefaultWindow.
-	Window func() time.Duration
+	Home    *config.Home // of the node and its own cell
+	Cell    string       // the node's own cell
+	// Standbys is the number of further cells for which the node holds extensions ready
+	// while another node owns them. Without that a takeover starts them.
+	Standbys int
+	// Open opens a kernel. It is called for several cells at once.
+	Open func(context.Context, Place) (Kernel, error)
+	Log  hclog.Logger
 	// Guard is the command of the guard.
 	Guard []string
 	Reach Reach
+}
+
+// Place is what a kernel is opened on.
+type Place struct {
+	Cell string
+	Own  bool // it is the node's own cell
+	Home *config.Home
+	// Store waits until this node owns the cell, and returns its store.
+	Store func(context.Context) (journal.Store, error)
+	Files blobs.Files
+	// Ready must be called when the processes of extensions run.
+	Ready func()
+}
+
+// Kernel is a kernel on a cell.
+type Kernel interface {
+	// Run runs it until ctx ends.
+	Run(ctx context.Context) error
+	// Close closes it and its store.
+	Close() error
 }
 
 // Node is this process in the cluster.
 type Node struct {
 	options  Options
 	database *postgres.Database
-	cell     *postgres.Cell
 	node     *postgres.Node
 	guard    *guard
 	reach    *reach
-	end      context.CancelFunc
-	running  sync.WaitGroup
+	opening  chan struct{} // holds one for each cold start
 
-	mu     sync.Mutex
-	turn   *postgres.Turn
-	tenure commitlog.Tenure
-	over   context.CancelCauseFunc
-	lost   context.Context // ends when the ownership does
+	lost    context.Context // ends when the lease does, or the node has failed
+	over    context.CancelCauseFunc
+	seating sync.WaitGroup
+
+	mu       sync.Mutex
+	seats    map[int64]*seat
+	armed    bool
+	ended    bool // no seats are added any more
+	reported time.Time
 }
 
-// followEvery is how often a copy is brought up to date.
-const followEvery = 200 * time.Millisecond
-
-// Open enters the cluster.
+// Open enters the cluster. An error of class postgres.ErrNameTaken means that another
+// process runs as this node.
 func Open(ctx context.Context, o Options) (_ *Node, err error) {
-	n := &Node{options: o}
+	n := &Node{options: o, seats: map[int64]*seat{}, opening: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
 	n.lost, n.over = context.WithCancelCause(context.Background())
 	defer func() {
 		if err != nil {
 			n.Close()
 		}
 	}()
-	if n.database, err = postgres.Open(ctx, postgres.Options{DSN: o.DSN, Name: postgres.NodeName(o.Name)}); err != nil {
-		return nil, err
-	}
-	if n.cell, err = n.database.Create(ctx, o.Cell); err != nil {
+	if n.database, err = postgres.Open(ctx, postgres.Options{DSN: o.DSN, Name: o.Name}); err != nil {
 		return nil, err
 	}
 	if n.node, err = n.database.Enter(ctx, o.Name, o.Version); err != nil {
 		return nil, err
 	}
-	n.cell.Lease = n.node.Until
-	if n.reach, err = n.openReach(ctx); err != nil {
+	if _, err = n.database.Create(ctx, o.Cell); err != nil {
 		return nil, err
 	}
 	if n.guard, err = startGuard(o.Guard); err != nil {
 		return nil, err
 	}
-	background, end := context.WithCancel(context.Background())
-	n.end = end
-	n.running.Go(func() {
-		if err := n.node.Run(background, n.renewed); err != nil {
-			n.over(err)
+	n.reach, err = n.openReach(ctx)
+	return n, err
+}
+
+// Run serves cells until ctx ends, and hands them over then. An error of class
+// journal.ErrFenced means that the node has lost its lease, or a kernel that it could not
+// end: nothing of this process may go on.
+func (n *Node) Run(ctx context.Context) error {
+	seated, leave := context.WithCancel(ctx)
+	defer leave()
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() {
+		err := n.node.Run(renewing, n.renewed, func(v postgres.View) { n.place(seated, v) })
+		if err != nil {
+			n.over(fmt.Errorf("%w: %w", journal.ErrFenced, err))
 		}
 	})
-	return n, nil
-}
-
-func (n *Node) renewed(until time.Time) {
+	running.Go(func() { n.watch(renewing) })
+	n.node.Say("running")
+	select {
+	case <-ctx.Done():
+		n.node.Say(postgres.Stopping)
+	case <-n.lost.Done():
+	}
 	n.mu.Lock()
-	owner := n.tenure != nil
+	n.ended = true
 	n.mu.Unlock()
-	if owner {
-		n.guard.arm(until)
-	}
-}
-
-// Files keeps the files that come with messages where each node can read them; dir is for
-// copies of them.
-func (n *Node) Files(dir string) *Files { return &Files{local: localFiles(dir), blobs: n.cell} }
-
-// Lost ends when this node was the owner, and is not any more; its cause says why. What
-// the node did last may have failed, and it must not go on.
-func (n *Node) Lost() context.Context { return n.lost }
-
-// Store waits until this node is the owner, and returns the store of the cell.
-func (n *Node) Store(ctx context.Context) (journal.Store, error) {
-	n.node.Say("standby")
-	follower, err := n.follow()
-	if err != nil {
-		return nil, err
-	}
-	relay, err := n.reach.relay(n.cell)
-	if err != nil {
-		return nil, errors.Join(err, follower.Close())
-	}
-	defer relay.Close()
-	turns := make(chan *postgres.Turn, 1)
-	waiting, stop := context.WithCancel(ctx)
-	defer stop()
+	leave()
+	left := make(chan struct{})
 	go func() {
-		defer close(turns)
-		if t, err := n.node.AwaitTurn(waiting, n.cell); err == nil {
-			turns <- t
-		}
+		n.seating.Wait()
+		close(left)
 	}()
-	var lost *commitlog.Position // of this copy: entries that PostgreSQL had reported are gone
-	for {
-		progress, err := follower.CatchUp(ctx)
-		if progress.Lost != nil {
-			lost = progress.Lost
+	select {
+	case <-left:
+	case <-n.lost.Done():
+		if errors.Is(context.Cause(n.lost), journal.ErrFenced) {
+			stop()
+			return context.Cause(n.lost) // without waiting for what may hang
 		}
-		if err != nil && ctx.Err() == nil {
-			n.options.Log.Warn("following the log failed; this is tried again", "error", err)
-		}
-		select {
-		case turn, ok := <-turns:
-			if !ok {
-				return nil, errors.Join(context.Cause(ctx), follower.Close())
-			}
-			return n.own(ctx, turn, follower, lost)
-		case <-n.lost.Done():
-			return nil, errors.Join(context.Cause(n.lost), follower.Close())
-		case <-time.After(followEvery):
-		}
+		<-left
 	}
+	stop()
+	running.Wait()
+	return context.Cause(n.lost)
 }
 
-func (n *Node) sqliteOptions() sqlite.Options { return sqlite.Options{Ended: n.over} }
-
-func (n *Node) follow() (*sqlite.Follower, error) {
-	return sqlite.Follow(n.options.Copy, n.cell, n.sqliteOptions())
-}
-
-// own takes the cell over. lost is what the log lost while this node followed it.
-func (n *Node) own(
-	ctx context.Context, turn *postgres.Turn, f *sqlite.Follower, lost *commitlog.Position,
-) (journal.Store, error) {
-	began := time.Now()
-	tenure, err := n.cell.Acquire(ctx, n.options.Name)
-	if err != nil {
-		turn.End()
-		return nil, errors.Join(err, f.Close())
-	}
-	s, done, err := f.Own(ctx, tenure, lost, n.sqliteOptions())
-	if err != nil {
-		turn.End()
-		return nil, errors.Join(err, tenure.Release(ctx))
-	}
-	if done.Lost != nil {
-		n.options.Log.Error("PostgreSQL has lost commits that it had reported; what they did may have happened, "+
-			"and replies are marked", "position", done.Lost.Head)
-	}
-	n.mu.Lock()
-	n.turn, n.tenure = turn, tenure
-	n.mu.Unlock()
-	n.guard.arm(n.node.Until()) // the next renewal may never come
-	n.reach.serve(n.cell)
-	n.node.Say(fmt.Sprintf("owner of %s, epoch %d", n.options.Cell, tenure.State().Epoch))
-	n.options.Log.Info("this node owns the cell", "cell", n.options.Cell, "epoch", tenure.State().Epoch,
-		"entries", done.Entries, "after", time.Since(began))
-	n.running.Go(func() { n.watch(tenure.State().Epoch) })
-	n.running.Go(func() {
-		(&keeper{
-			cell: n.cell, store: s, tenure: tenure, window: n.window, least: smallLog, log: n.options.Log,
-		}).run(n.lost)
-	})
-	return s, nil
-}
-
-func (n *Node) window() time.Duration {
-	if n.options.Window == nil {
-		return DefaultWindow
-	}
-	return n.options.Window()
-}
-
-// watchEvery is how often the owner looks whether it still is.
-const watchEvery = 100 * time.Millisecond
-
-// watch ends the ownership when the lease has ended or another node has the cell.
-func (n *Node) watch(epoch int64) {
-	looked := time.Now()
-	for {
-		select {
-		case <-time.After(watchEvery):
-		case <-n.lost.Done():
-			return
-		}
-		if until := n.node.Until(); time.Now().After(until) {
-			n.over(fmt.Errorf("%w or may do so: the lease of this node ended %s ago", journal.ErrFenced,
-				time.Since(until).Round(time.Millisecond)))
-			return
-		}
-		if time.Since(looked) < 5*watchEvery {
-			continue
-		}
-		looked = time.Now()
-		ctx, cancel := context.WithTimeout(n.lost, 5*watchEvery)
-		head, err := n.cell.Head(ctx)
-		if err == nil && head.Epoch != epoch {
-			n.over(fmt.Errorf("%w: node %q has epoch %d", journal.ErrFenced, head.Node, head.Epoch))
-		}
-		if err == nil && !n.turn.Held(ctx) { // PostgreSQL has started again
-			n.turn.End()
-			if turn, err := n.node.AwaitTurn(ctx, n.cell); err == nil {
-				n.turn = turn
-			}
-		}
-		cancel()
-	}
-}
-
-// Close ends the ownership, if the kernel has ended in order, and leaves the cluster.
+// Close leaves the cluster, after Run.
 func (n *Node) Close() {
-	n.over(errors.New("this node has ended"))
-	if n.end != nil {
-		n.end()
-	}
-	n.running.Wait()
-	if n.reach != nil {
-		n.reach.close()
-	}
-	if n.tenure != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		_ = n.tenure.Release(ctx)
-		cancel()
-	}
-	if n.turn != nil {
-		n.turn.End()
+	if n.node != nil {
+		n.node.Leave()
 	}
 	if n.guard != nil {
 		n.guard.close()
 	}
+	if n.reach != nil {
+		n.reach.close()
+	}
 	if n.database != nil {
 		n.database.Close()
+	}
+}
+
+// owners counts the cells that this node owns.
+func (n *Node) owners() (count int) {
+	n.mu.Lock()
+	seats := n.all()
+	n.mu.Unlock()
+	for _, s := range seats {
+		if s.owned() != nil {
+			count++
+		}
+	}
+	return count
+}
+
+// all returns the seats; n.mu is held.
+func (n *Node) all() []*seat {
+	seats := make([]*seat, 0, len(n.seats))
+	for _, s := range n.seats {
+		seats = append(seats, s)
+	}
+	slices.SortFunc(seats, func(a, b *seat) int { return int(a.id - b.id) })
+	return seats
+}
+
+func (n *Node) renewed(until time.Time) {
+	owner := n.owners() > 0
+	n.mu.Lock()
+	armed := n.armed
+	n.armed = owner
+	n.mu.Unlock()
+	switch {
+	case owner:
+		n.guard.arm(until)
+	case armed:
+		n.guard.arm(time.Time{})
+	}
+}
+
+// watchEvery is how often an owner looks whether its lease goes on.
+const watchEvery = 100 * time.Millisecond
+
+// watch ends the node when its lease has ended while it owned a cell.
+func (n *Node) watch(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(watchEvery):
+		case <-ctx.Done():
+			return
+		}
+		if until := n.node.Until(); time.Now().After(until) && n.owners() > 0 {
+			n.over(fmt.Errorf("%w or may do so: the lease of this node ended %s ago", journal.ErrFenced,
+				time.Since(until).Round(time.Millisecond)))
+			return
+		}
 	}
 }

@@ -21,7 +21,8 @@ type Files struct {
 
 var _ blobs.Files = (*Files)(nil)
 
-func localFiles(dir string) blobfiles.Dir { return blobfiles.Dir(dir) }
+// newFiles keeps the files of a cell; dir is for copies of them.
+func newFiles(dir string, blobs commitlog.Blobs) *Files { return &Files{blobfiles.Dir(dir), blobs} }
 
 type newFile struct {
 	blobs.NewFile

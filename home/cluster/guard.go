@@ -40,9 +40,12 @@ func startGuard(command []string) (*guard, error) {
 	return &guard{cmd, pipe}, nil
 }
 
-// arm sets the time at which the guard acts.
+// arm sets the time at which the guard acts; zero: it does not.
 func (g *guard) arm(until time.Time) {
-	at := clock() + time.Until(until)
+	at := time.Duration(0)
+	if !until.IsZero() {
+		at = clock() + time.Until(until)
+	}
 	_, _ = g.pipe.Write(binary.BigEndian.AppendUint64(nil, uint64(at))) //nolint:gosec // read as it is written
 }
 
@@ -80,7 +83,10 @@ func Guard(from io.Reader) {
 			if !ok {
 				return
 			}
-			over = time.After(at + guardMargin - clock())
+			over = nil
+			if at != 0 {
+				over = time.After(at + guardMargin - clock())
+			}
 		case <-over:
 			over = nil
 			KillChildren(kernel)

@@ -153,11 +153,11 @@ func (l *leaving) allowed(ctx context.Context) error {
 		}
 		return nil
 	}
-	members, err := l.database.Members(ctx)
+	seen, err := l.database.Look(ctx)
 	if err != nil {
 		return err
 	}
-	others := slices.ContainsFunc(members, func(m postgres.Member) bool { return m.Name != l.Node })
+	others := slices.ContainsFunc(seen.Members, func(m postgres.Member) bool { return m.Name != l.Node })
 	if !others && head.Head > 0 && !l.Sure {
 		return fmt.Errorf("%w, so its state would stay in PostgreSQL with no node to serve it: take it along with "+
 			"--keep-data", ErrLast)

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"time"
 
 	"github.com/switchboard-run/switchboard/home/cluster/link"
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/store/postgres"
 )
 
@@ -17,9 +19,9 @@ type Reach struct {
 	// KeyFile holds the key of the cluster. The first node of a cluster makes it.
 	KeyFile string
 	Listen  string // host:port for the other nodes; empty: none reaches this one
-	// Ports are what the owner of the cell serves on its machine; Control names that of the
-	// command line.
-	Ports   []link.Port
+	// Ports are what the owner of a cell serves on its machine, for the home of the cell;
+	// Control names that of the command line.
+	Ports   func(*config.Home) []link.Port
 	Control string
 }
 
@@ -36,8 +38,10 @@ type reach struct {
 	key      *link.Key
 	link     *link.Link // nil: this node lacks the key
 
-	mu    sync.Mutex
-	facts Facts
+	mu        sync.Mutex
+	facts     Facts
+	addresses map[string]string // of nodes
+	asked     time.Time         // when they were read
 }
 
 func (n *Node) openReach(ctx context.Context) (_ *reach, err error) {
@@ -112,17 +116,42 @@ func (r *reach) tell(ctx context.Context) error {
 	return r.database.Tell(ctx, t)
 }
 
-// relay lets the programs of this machine reach the owner of a cell.
-func (r *reach) relay(cell *postgres.Cell) (*link.Relay, error) {
-	return r.link.Relay(link.Relaying{Cell: cell.Name(), Locate: cell.Owner, Ports: r.Ports, Control: r.Control})
+// relay lets the programs of this machine reach the owner of a cell, which owner names.
+func (r *reach) relay(cell string, home *config.Home, owner func() string) (*link.Relay, error) {
+	locate := func(ctx context.Context) (node, address string, err error) {
+		if node = owner(); node != "" {
+			address, err = r.address(ctx, node)
+		}
+		return node, address, err
+	}
+	return r.link.Relay(link.Relaying{Cell: cell, Locate: locate, Ports: r.Ports(home), Control: r.Control})
+}
+
+// addressesFor is how long the addresses of nodes are not read again, for all cells.
+const addressesFor = time.Second
+
+func (r *reach) address(ctx context.Context, node string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.asked) > addressesFor {
+		all, err := r.database.Told(ctx)
+		if err != nil {
+			return "", err
+		}
+		r.addresses, r.asked = map[string]string{}, time.Now()
+		for _, t := range all {
+			r.addresses[t.Node] = t.Address
+		}
+	}
+	return r.addresses[node], nil
 }
 
 // serve lets the other nodes reach a cell of this one.
-func (r *reach) serve(cell *postgres.Cell) (stop func()) {
+func (r *reach) serve(cell string, home *config.Home) (stop func()) {
 	if r.link == nil {
 		return func() {}
 	}
-	return r.link.Serve(cell.Name(), r.Ports)
+	return r.link.Serve(cell, r.Ports(home))
 }
 
 func (r *reach) close() {

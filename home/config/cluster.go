@@ -16,8 +16,11 @@ import (
 type Cluster struct {
 	// DSNFile holds the connection string of PostgreSQL; SWITCHBOARD_CLUSTER_DSN wins.
 	DSNFile string `yaml:"dsn_file" check:"text"`
-	Node    string `yaml:"node" check:"text"` // empty: the machine's name
-	Cell    string `yaml:"cell" default:"home" check:"text"`
+	Node    string `yaml:"node" check:"text"`              // empty: the machine's name
+	Cell    string `yaml:"cell" default:"main" check:"id"` // of this home
+	// Standbys is the number of further cells for which this machine holds extensions ready
+	// while another one owns them.
+	Standbys int `yaml:"standbys" default:"8" min:"0"`
 	// Listen is where the other machines reach this one; empty: they do not.
 	Listen string `yaml:"listen" check:"host_port"`
 }

@@ -12,7 +12,7 @@ import (
 func TestTheSettingsOfANode(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "cluster.yaml")
-	if c, err := config.LoadCluster(file); err != nil || *c != (config.Cluster{Cell: "home"}) {
+	if c, err := config.LoadCluster(file); err != nil || *c != (config.Cluster{Cell: "main", Standbys: 8}) {
 		t.Errorf("without a file: %+v, %v", c, err)
 	}
 	for text, problem := range map[string]string{

@@ -3,21 +3,21 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strings"
 )
 
-// Connected lists the nodes that have connections to the database, by their names.
+// Connected lists the nodes that run: those that hold their locks.
 func (d *Database) Connected(ctx context.Context) (names []string, err error) {
 	err = d.with(ctx, func(ctx context.Context, c *conn) error {
-		got, err := c.exec(ctx, "SELECT DISTINCT application_name FROM pg_stat_activity WHERE usename = current_user "+
-			"AND datname = current_database() AND starts_with(application_name, $1) ORDER BY 1", NodeName(""))
+		got, err := c.exec(ctx, fmt.Sprintf("SELECT name FROM node WHERE EXISTS (SELECT 1 FROM pg_locks WHERE "+
+			"locktype = 'advisory' AND classid = %d AND objid = node.id AND granted AND mode = 'ExclusiveLock' AND "+
+			"database = (SELECT oid FROM pg_database WHERE datname = current_database())) ORDER BY name", lockClass))
 		for _, r := range got.rows {
-			names = append(names, strings.TrimPrefix(r.text(0), NodeName("")))
+			names = append(names, r.text(0))
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the nodes that are connected: %w", err)
+		return nil, fmt.Errorf("list the nodes that run: %w", err)
 	}
 	return names, nil
 }

@@ -114,20 +114,3 @@ func (d *Database) Erase(ctx context.Context, s Seen) error {
 func (n *Node) Cell(s Seen) *Cell {
 	return &Cell{database: n.database, id: s.ID, name: s.Name, Lease: n.Until}
 }
-
-// Forget removes a node that does not run from the list of nodes.
-func (d *Database) Forget(ctx context.Context, node string) error {
-	err := d.with(ctx, func(ctx context.Context, c *conn) error {
-		got, err := c.exec(ctx, fmt.Sprintf("DELETE FROM node WHERE name = $1 AND NOT EXISTS (SELECT 1 FROM cell "+
-			"WHERE node = $1) AND NOT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = %d AND "+
-			"objid = node.id AND granted)", lockClass), node)
-		if err == nil && got.affected == 0 {
-			err = errors.New("it runs, owns a cell, or never was there")
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("forget the node %s: %w", node, err)
-	}
-	return nil
-}

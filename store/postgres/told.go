@@ -40,23 +40,3 @@ func (d *Database) Told(ctx context.Context) (all []Told, err error) {
 	}
 	return all, nil
 }
-
-// Owner returns the node that owns the cell, or owned it last, and its address; empty: not
-// known.
-func (l *Cell) Owner(ctx context.Context) (node, address string, err error) {
-	err = l.database.with(ctx, func(ctx context.Context, c *conn) error {
-		got, err := c.exec(ctx, "SELECT c.node, coalesce(t.address, '') FROM cell c LEFT JOIN told t ON t.node = c.node "+
-			"WHERE c.id = $1", l.id)
-		if err == nil && len(got.rows) == 0 {
-			err = ErrNoCell
-		}
-		if err == nil {
-			node, address = got.rows[0].text(0), got.rows[0].text(1)
-		}
-		return err
-	})
-	if err != nil {
-		return "", "", fmt.Errorf("find the owner of the cell %s: %w", l.name, err)
-	}
-	return node, address, nil
-}

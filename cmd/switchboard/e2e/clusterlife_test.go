@@ -92,8 +92,8 @@ func TestAHomeJoinsAndLeaves(t *testing.T) {
 	a.stop()
 
 	a.untilDone(join...)
-	contains(t, "join again", a.must(join...), "serves the cell home")
-	contains(t, "the settings of the node", a.text("cluster.yaml"), "# mine", "listen: 127", "node: a", "cell: home",
+	contains(t, "join again", a.must(join...), "serves the cell main")
+	contains(t, "the settings of the node", a.text("cluster.yaml"), "# mine", "listen: 127", "node: a", "cell: main",
 		"dsn_file: dsn")
 	a.refused("belongs to a cluster", "run")
 	for _, name := range []string{"switchboard.db", "switchboard.db.before-cluster"} {
@@ -124,7 +124,7 @@ func TestAHomeJoinsAndLeaves(t *testing.T) {
 	other.reaches(dsn)
 	other.refused("both have a state", "cluster", "join", "--dsn-file", other.file("dsn"), "--node", "other")
 	b.refused("is running already", "cluster", "join", "--dsn-file", b.file("dsn"), "--node", "a")
-	contains(t, "b joins", b.must("cluster", "join", "--dsn-file", b.file("dsn"), "--node", "b"), "serves the cell home")
+	contains(t, "b joins", b.must("cluster", "join", "--dsn-file", b.file("dsn"), "--node", "b"), "serves the cell main")
 	a.crash()
 	b.runs = []string{"--cluster"}
 	b.start()
@@ -141,7 +141,7 @@ func TestAHomeJoinsAndLeaves(t *testing.T) {
 		t.Error("the file of the message did not come along")
 	}
 	a.refused("the node b took its state along", "run", "--cluster")
-	contains(t, "a leaves", a.must("cluster", "leave"), "has left the cell home")
+	contains(t, "a leaves", a.must("cluster", "leave"), "has left the cell main")
 	b.runs = nil
 	b.start()
 	contains(t, "the reminders that b took along", b.must("schedules", "list"), passport, "plants")

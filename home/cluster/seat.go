@@ -1,0 +1,243 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/kernel/journal"
+	"github.com/switchboard-run/switchboard/store/commitlog"
+	"github.com/switchboard-run/switchboard/store/postgres"
+	"github.com/switchboard-run/switchboard/store/sqlite"
+)
+
+const (
+	// retryAfter is the wait after a failure of a cell that is not the node's own.
+	retryAfter = 5 * time.Second
+	// closingTime bounds the end of a kernel whose cell another node has: its extensions
+	// have at most 20 seconds.
+	closingTime = 30 * time.Second
+)
+
+// seat is one cell on this node.
+type seat struct {
+	node *Node
+	id   int64
+	name string
+	own  bool // the node's own cell
+	news chan struct{}
+	cell *postgres.Cell
+
+	// Owned by Node.place.
+	vacant time.Time // when the cell was seen without an owner first; zero: it has one
+	asked  time.Time // when the next owner was asked last
+	asks   int
+
+	mu       sync.Mutex
+	order    order
+	tenure   *tenure
+	position int64 // of the copy
+	ready    bool  // the extensions are
+	served   bool  // a kernel ran on it
+	problem  string
+}
+
+// tenure is the ownership of a cell.
+type tenure struct {
+	commitlog.Tenure
+	store *sqlite.Store
+	lost  context.Context // ends when another node has the cell
+	over  context.CancelCauseFunc
+}
+
+// seat adds a seat; n.mu is held.
+func (n *Node) seat(ctx context.Context, c postgres.Seen) *seat {
+	s := &seat{node: n, id: c.ID, name: c.Name, own: c.Name == n.options.Cell, news: make(chan struct{}, 1),
+		cell: n.node.Cell(c)}
+	n.seats[c.ID] = s
+	n.seating.Go(func() { s.run(ctx) })
+	return s
+}
+
+// owned returns the tenure; nil: the node does not own the cell.
+func (s *seat) owned() *tenure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tenure
+}
+
+func (s *seat) last() order {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.order
+}
+
+// give sets the orders.
+func (s *seat) give(o order) {
+	s.mu.Lock()
+	same := s.order.same(o)
+	s.order = o
+	t := s.tenure
+	s.mu.Unlock()
+	if t != nil && o.seen.Epoch != t.State().Epoch && (o.seen.Epoch > t.State().Epoch || o.absent) {
+		t.over(fmt.Errorf("%w: node %q has the cell %s", journal.ErrFenced, o.seen.Node, s.name))
+	}
+	if !same {
+		select {
+		case s.news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (s *seat) standing() (x Standing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x = Standing{Role: "follows", Position: s.position, Problem: s.problem}
+	switch {
+	case s.tenure != nil:
+		f := postgres.FiguresOf(s.tenure.Tenure)
+		x.Role, x.Position, x.Appends = "owner", s.tenure.store.Head(), f.Appends
+		x.P99Micros, x.Standby, x.Unknown = f.P99.Microseconds(), f.Standby, f.Unknown
+	case s.problem != "":
+		x.Role = "failed"
+	case s.ready:
+		x.Role = "ready"
+	}
+	return x
+}
+
+// run serves the cell until ctx ends or the cell is deleted.
+func (s *seat) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := s.round(ctx)
+		if o := s.last(); o.gone || o.absent {
+			s.remove(o)
+			return
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		s.note(err)
+		var fatal failure
+		if s.own && errors.As(err, &fatal) && !s.served {
+			s.node.over(err)
+			return
+		}
+		s.node.options.Log.Error("a cell failed on this node; this is tried again", "cell", s.name, "error", err)
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *seat) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problem = ""
+	if err != nil {
+		s.problem = err.Error()
+	}
+}
+
+// round follows the cell until this node owns it, and runs its kernel until that ends.
+func (s *seat) round(ctx context.Context) error {
+	home, err := s.openHome()
+	if err != nil {
+		return failure{err}
+	}
+	if present(home.Joining()) {
+		return failure{errors.New("this home is joining a cluster: finish that with `switchboard cluster join`, or take it " +
+			"back with `switchboard cluster leave`")}
+	}
+	log := &seenLog{Cell: s.cell, seat: s}
+	f, err := sqlite.Follow(home.Database(), log, sqlite.Options{})
+	if err != nil {
+		return failure{err}
+	}
+	defer func() { _ = f.Close() }()
+	r := &round{seat: s, home: home, follower: f, log: log}
+	defer r.cool()
+	return r.serve(ctx)
+}
+
+// cellMark is the file with the mark of the cell that a home belongs to.
+const cellMark = "cell"
+
+// openHome opens the home of the cell. One that belongs to an earlier cell with the name
+// is moved away.
+func (s *seat) openHome() (*config.Home, error) {
+	if s.own {
+		return s.node.options.Home, nil
+	}
+	path, mark := CellHome(s.node.options.Home, s.name), s.last().seen.Mark
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("open the home of the cell %s: %w", s.name, err)
+	}
+	found, err := os.ReadFile(filepath.Join(path, cellMark))
+	old := strings.TrimSpace(string(found))
+	if err == nil && old != mark {
+		if err := os.Rename(path, path+".deleted-"+filepath.Base(old)); err != nil {
+			return nil, fmt.Errorf("move the home of an earlier cell %s away: %w", s.name, err)
+		}
+	}
+	home, openErr := config.OpenHomeAt(path)
+	if openErr == nil && (old != mark || errors.Is(err, fs.ErrNotExist)) {
+		openErr = os.WriteFile(filepath.Join(path, cellMark), []byte(mark+"\n"), 0o600)
+	}
+	if openErr != nil {
+		return nil, fmt.Errorf("open the home of the cell %s: %w", s.name, openErr)
+	}
+	return home, nil
+}
+
+// CellHome is the home of a cell that is not the node's own.
+func CellHome(node *config.Home, cell string) string {
+	return filepath.Join(node.Path(), "cells", cell)
+}
+
+// remove deletes what this node has of a deleted cell. The home of one whose row is gone
+// without a word stays, under another name: PostgreSQL may have lost the row.
+func (s *seat) remove(o order) {
+	path := CellHome(s.node.options.Home, s.name)
+	var err error
+	switch {
+	case s.own:
+		s.node.over(fmt.Errorf("the cell %s of this node was deleted", s.name))
+	case o.gone:
+		err = os.RemoveAll(path)
+	default:
+		err = os.Rename(path, path+".deleted-"+o.seen.Mark)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.node.options.Log.Error("removing the home of a deleted cell failed", "cell", s.name, "error", err)
+	}
+}
+
+// seenLog is the log of a cell whose head the node has seen: followers ask PostgreSQL only
+// for entries.
+type seenLog struct {
+	*postgres.Cell
+	seat *seat
+	head *commitlog.State // once this node is the owner
+}
+
+// Head implements commitlog.Log.
+func (l *seenLog) Head(context.Context) (commitlog.State, error) {
+	if l.head != nil {
+		return *l.head, nil
+	}
+	o := l.seat.last()
+	if o.seen.Ended != "" {
+		return commitlog.State{}, fmt.Errorf("%w: %s: %s", postgres.ErrEnded, l.Name(), o.seen.Ended)
+	}
+	return o.seen.State, nil
+}
