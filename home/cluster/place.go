@@ -29,6 +29,7 @@ type order struct {
 	take   bool // the cell has no owner, and it is this node's turn
 	warm   bool // hold the extensions ready
 	tell   bool // say when they are
+	relay  bool // lead programs of this machine to the owner
 	over   bool // the next owner is ready: hand the cell over
 	ask    string
 	gone   bool // the cell is deleted
@@ -148,6 +149,7 @@ func (n *Node) place(ctx context.Context, v postgres.View) {
 				warm++
 			}
 			o.tell = wanted && c.Ready != me
+			o.relay = true
 		}
 		s.give(o)
 	}

@@ -45,10 +45,7 @@ type opening struct {
 const followAgain = time.Second
 
 func (r *round) serve(ctx context.Context) (err error) {
-	if r.relay, err = r.node.reach.relay(r.name, r.home, func() string { return r.last().seen.Node }); err != nil {
-		return err
-	}
-	defer func() { r.relay.Close() }()
+	defer r.unrelay()
 	for first := true; ; first = false {
 		o := r.last()
 		if o.gone || o.absent {
@@ -61,6 +58,12 @@ func (r *round) serve(ctx context.Context) (err error) {
 				return failure{err}
 			}
 			behind = err != nil
+		}
+		if o.relay && r.relay == nil {
+			owner := func() string { return r.last().seen.Node }
+			if r.relay, err = r.node.reach.relay(r.name, r.home, owner); err != nil {
+				return err
+			}
 		}
 		switch {
 		case o.take:
@@ -196,6 +199,13 @@ func (r *round) cool() {
 	r.setReady(false)
 }
 
+func (r *round) unrelay() {
+	if r.relay != nil {
+		r.relay.Close()
+		r.relay = nil
+	}
+}
+
 // take makes this node the owner, and runs the kernel until its end. false: another node
 // was faster.
 func (r *round) take(ctx context.Context, o order) (owner bool, err error) {
@@ -266,7 +276,7 @@ func (r *round) run(ctx context.Context, t *tenure) error {
 	r.kernel = nil
 	defer k.cancel()
 	r.setReady(false)
-	r.relay.Close() // its sockets are the kernel's
+	r.unrelay() // its sockets are the kernel's
 	defer r.node.reach.serve(r.name, r.home)()
 	k.store <- &owned{t.store, t.Tenure}
 	<-k.done
