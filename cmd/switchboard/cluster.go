@@ -120,16 +120,24 @@ func clusterOptions(h *config.Home) (o cluster.Options, err error) {
 	if o.Name = cmp.Or(o.Name, host); o.Name == "" {
 		return o, fmt.Errorf("name this node as node in %s: %w", h.ClusterFile(), err)
 	}
-	window := forever // until the configuration can be read
-	o.Window = func() time.Duration {
-		if settings, err := config.Load(h.Config()); err == nil {
-			window = settings.Retention.Restore
-		}
-		return window
-	}
+	o.Window = restoreWindow()
 	self, err := os.Executable()
 	o.Guard = []string{self, guardCommand}
 	return o, err
+}
+
+// restoreWindow returns the setting of a home, as it was read last.
+func restoreWindow() func(*config.Home) time.Duration {
+	var known sync.Map
+	return func(h *config.Home) time.Duration {
+		if settings, err := config.Load(h.Config()); err == nil {
+			known.Store(h.Path(), settings.Retention.Restore)
+		}
+		if window, ok := known.Load(h.Path()); ok {
+			return window.(time.Duration) //nolint:forcetypeassert // as stored
+		}
+		return forever // until the configuration can be read
+	}
 }
 
 // readDSN reads a connection string from a file that only this user can read.

@@ -48,6 +48,8 @@ type Options struct {
 	// Open opens a kernel. It is called for several cells at once.
 	Open func(context.Context, Place) (Kernel, error)
 	Log  hclog.Logger
+	// Window returns how far back the cell with a home can be restored; nil: DefaultWindow.
+	Window func(*config.Home) time.Duration
 	// Guard is the command of the guard.
 	Guard []string
 	Reach Reach

@@ -264,7 +264,23 @@ func (r *round) take(ctx context.Context, o order) (owner bool, err error) {
 	r.node.guard.arm(r.node.node.Until())
 	r.node.options.Log.Info("this node owns the cell", "cell", r.name, "epoch", state.Epoch,
 		"entries", progress.Entries, "after", time.Since(began))
-	return true, r.run(ctx, held)
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
+		(&keeper{
+			cell: r.cell, store: held.store, tenure: t, window: r.window, least: smallLog, log: r.node.options.Log,
+		}).run(held.lost)
+	})
+	defer keeping.Wait()
+	err = r.run(ctx, held)
+	held.over(nil)
+	return true, err
+}
+
+func (r *round) window() time.Duration {
+	if r.node.options.Window == nil {
+		return DefaultWindow
+	}
+	return r.node.options.Window(r.home)
 }
 
 // run runs the kernel until the cell is handed over or lost, or ctx ends.
