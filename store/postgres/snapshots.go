@@ -45,8 +45,8 @@ func (l *Cell) Upload(ctx context.Context, r io.Reader) (commitlog.Upload, error
 
 // Replace implements commitlog.Log.
 func (l *Cell) Replace(_ context.Context, t commitlog.Tenure, e commitlog.Entry, u commitlog.Upload) error {
-	own, ok := t.(*tenure)
-	if !ok {
+	own := ownTenure(t)
+	if own == nil {
 		return fmt.Errorf("replace the state of the cell %s: the tenure is not one of PostgreSQL", l.name)
 	}
 	if err := commitlog.Append(own.ctx, replacement{steps{own}, u}, e); err != nil {

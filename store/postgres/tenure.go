@@ -118,6 +118,16 @@ func (t *tenure) Release(ctx context.Context) error {
 	})
 }
 
+// ownTenure returns a tenure of a Cell, also inside another one; nil: it is none.
+func ownTenure(t commitlog.Tenure) *tenure {
+	if x, ok := t.(interface{ itself() *tenure }); ok {
+		return x.itself()
+	}
+	return nil
+}
+
+func (t *tenure) itself() *tenure { return t }
+
 // Figures are those of a tenure.
 type Figures struct {
 	Appends int64         // that were tried
@@ -128,8 +138,8 @@ type Figures struct {
 
 // FiguresOf returns the figures of a tenure of a Cell.
 func FiguresOf(t commitlog.Tenure) (f Figures) {
-	own, ok := t.(*tenure)
-	if !ok {
+	own := ownTenure(t)
+	if own == nil {
 		return f
 	}
 	own.mu.Lock()
