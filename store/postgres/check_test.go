@@ -55,3 +55,22 @@ func TestWhatIsRefused(t *testing.T) {
 	})
 	refused(t, p.DSN(server.Database()), "pooler")
 }
+
+// A real pooler, in transaction mode, is refused.
+func TestPgbouncerIsRefused(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	dsn := server.Bouncer(postgrestest.Name(server.Database()))
+	if dsn == "" {
+		t.Skip("pgbouncer is not installed: install Debian's package pgbouncer")
+	}
+	await(t, "pgbouncer answers", func() bool {
+		d, err := postgres.Open(t.Context(), postgres.Options{DSN: dsn, Name: "one"})
+		if err == nil {
+			d.Close()
+			t.Fatal("it is used")
+		}
+		return errors.Is(err, postgres.ErrUnfit)
+	})
+	refused(t, dsn, "pooler")
+}
