@@ -81,19 +81,8 @@ func readCandidate(dir string, o Options) (m *manifests.Manifest, builtin bool, 
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, false, fmt.Errorf("%s is not a directory: give the directory that has %s", dir, manifests.FileName)
 	}
-	entries, err := manifests.LoadDir(filepath.Dir(dir))
-	if err != nil {
-		return nil, false, err
-	}
-	for _, e := range entries {
-		if e.ID == filepath.Base(dir) {
-			if m = e.Manifest; e.Err != nil {
-				return m, false, e.Err
-			}
-		}
-	}
-	if m == nil {
-		return nil, false, fmt.Errorf("%s cannot be an extension: its name begins with a dot", dir)
+	if m, err = manifests.Load(dir); err != nil {
+		return m, false, err
 	}
 	set := manifests.Resolve([]manifests.Entry{{ID: m.ID, File: m.File, Manifest: m}}, manifests.Options{
 		KernelVersion: o.Version, Refuse: refuseFor(o, config.Default()),

@@ -41,7 +41,7 @@ func LoadBuiltin(fsys fs.FS, prefix string) ([]Entry, error) {
 			if err != nil {
 				e.Err = fmt.Errorf("read manifest %s: %w", e.File, err)
 			} else {
-				e.Manifest, e.Err = parse(e.File, data, true)
+				e.Manifest, e.Err = parse(e.File, data, true, idOf(e.File))
 			}
 			out[i] = e
 		})
@@ -62,6 +62,17 @@ func LoadDir(root string) ([]Entry, error) {
 		out = append(out, readEntry(root, id))
 	}
 	return out, nil
+}
+
+// Load reads the manifest in the directory of an extension that is not installed, so the
+// directory can have any name.
+func Load(dir string) (*Manifest, error) {
+	file := filepath.Join(dir, FileName)
+	data, err := filewatch.Read(file)
+	if err := unreadable(file, err); err != nil {
+		return nil, err
+	}
+	return parse(file, data, false, "")
 }
 
 // extensionDirs lists the directories that may hold an extension.
@@ -94,15 +105,21 @@ func readEntry(root, id string) Entry {
 // entryOf returns the entry of a manifest, or of the error of reading it.
 func entryOf(root, id string, data []byte, err error) Entry {
 	e := Entry{ID: id, File: filepath.Join(root, id, FileName)}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		e.Err = fmt.Errorf("%s: file not found: every extension needs one%s", e.File, misnamed(filepath.Dir(e.File)))
-	case err != nil:
-		e.Err = fmt.Errorf("read manifest %s: %w", e.File, err)
-	default:
+	if e.Err = unreadable(e.File, err); e.Err == nil {
 		e.Manifest, e.Err = Parse(e.File, data)
 	}
 	return e
+}
+
+// unreadable is the error of reading the file of a manifest, in words.
+func unreadable(file string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: file not found: every extension needs one%s", file, misnamed(filepath.Dir(file)))
+	case err != nil:
+		return fmt.Errorf("read manifest %s: %w", file, err)
+	}
+	return nil
 }
 
 // misnamed looks for a manifest with a similar name.

@@ -23,14 +23,17 @@ const RecordName = ".installed.json"
 // Parse parses one manifest; file is its name for messages. The id must be the name of the
 // directory, or of the file if it is not called manifest.yaml. The error is a Problems with
 // all mistakes.
-func Parse(file string, data []byte) (*Manifest, error) { return parse(file, data, false) }
+func Parse(file string, data []byte) (*Manifest, error) {
+	return parse(file, data, false, idOf(file))
+}
 
-func parse(file string, data []byte, trusted bool) (*Manifest, error) {
+// parse reads a manifest whose id has to be want, unless that is empty.
+func parse(file string, data []byte, trusted bool, want string) (*Manifest, error) {
 	sum := sha256.Sum256(data)
 	m := &Manifest{File: file, Digest: hex.EncodeToString(sum[:]), trusted: trusted, source: data}
 	m.doc = strictyaml.Decode(file, data, m, Checks)
 	if m.doc.Has("") {
-		m.checkIdentity()
+		m.checkIdentity(want)
 		m.checkRun()
 		m.checkProvides()
 		m.checkPermissions()
@@ -59,11 +62,11 @@ func idOf(file string) string {
 	return dir[strings.LastIndexByte(dir, '/')+1:]
 }
 
-func (m *Manifest) checkIdentity() {
+func (m *Manifest) checkIdentity(want string) {
 	if m.API != 0 && m.API != API {
 		m.doc.Report("api", "this kernel reads manifests of api %d, not %d", API, m.API)
 	}
-	if want := idOf(m.File); m.ID != "" && want != "" && m.ID != want {
+	if m.ID != "" && want != "" && m.ID != want {
 		kind := "file"
 		if filepath.Base(m.File) == FileName {
 			kind = "directory"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -94,17 +95,11 @@ func openDev(c *cobra.Command, dir string, fresh bool) (*devLoop, error) {
 }
 
 func (d *devLoop) manifest() (*manifests.Manifest, error) {
-	entries, err := manifests.LoadDir(filepath.Dir(d.dir))
-	if err != nil {
-		return nil, err
+	if _, err := os.Stat(filepath.Join(d.dir, manifests.FileName)); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has no %s: create an extension with `switchboard extensions new NAME`",
+			d.dir, manifests.FileName)
 	}
-	for _, e := range entries {
-		if e.ID == filepath.Base(d.dir) {
-			return e.Manifest, e.Err
-		}
-	}
-	return nil, fmt.Errorf("%s has no %s: create an extension with `switchboard extensions new NAME`",
-		d.dir, manifests.FileName)
+	return manifests.Load(d.dir)
 }
 
 // tell prints one line of the loop.
