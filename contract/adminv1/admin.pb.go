@@ -1336,6 +1336,7 @@ type Subscription struct {
 	InFlight        int32                  `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`                        // of them, being handled
 	Parked          bool                   `protobuf:"varint,5,opt,name=parked,proto3" json:"parked,omitempty"`                                            // the extension was removed or disabled; they are kept for a day
 	HandlingSinceUs int64                  `protobuf:"varint,6,opt,name=handling_since_us,json=handlingSinceUs,proto3" json:"handling_since_us,omitempty"` // when the oldest handler began; 0: none is at work
+	NoCredit        bool                   `protobuf:"varint,7,opt,name=no_credit,json=noCredit,proto3" json:"no_credit,omitempty"`                        // the extension runs, and has never granted a delivery
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1410,6 +1411,13 @@ func (x *Subscription) GetHandlingSinceUs() int64 {
 		return x.HandlingSinceUs
 	}
 	return 0
+}
+
+func (x *Subscription) GetNoCredit() bool {
+	if x != nil {
+		return x.NoCredit
+	}
+	return false
 }
 
 type ExtensionsRequest struct {
@@ -5115,7 +5123,7 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"\bproblems\x18\v \x03(\tR\bproblems\x12\x16\n" +
 	"\x06limits\x18\f \x03(\tR\x06limits\x12\x14\n" +
 	"\x05hints\x18\r \x03(\tR\x05hints\x12\x16\n" +
-	"\x06backup\x18\x0e \x01(\fR\x06backup\"\xc3\x01\n" +
+	"\x06backup\x18\x0e \x01(\fR\x06backup\"\xe0\x01\n" +
 	"\fSubscription\x12\x1c\n" +
 	"\textension\x18\x01 \x01(\tR\textension\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x1e\n" +
@@ -5124,7 +5132,8 @@ const file_switchboard_admin_v1_admin_proto_rawDesc = "" +
 	"deliveries\x12\x1b\n" +
 	"\tin_flight\x18\x04 \x01(\x05R\binFlight\x12\x16\n" +
 	"\x06parked\x18\x05 \x01(\bR\x06parked\x12*\n" +
-	"\x11handling_since_us\x18\x06 \x01(\x03R\x0fhandlingSinceUs\"\x13\n" +
+	"\x11handling_since_us\x18\x06 \x01(\x03R\x0fhandlingSinceUs\x12\x1b\n" +
+	"\tno_credit\x18\a \x01(\bR\bnoCredit\"\x13\n" +
 	"\x11ExtensionsRequest\"U\n" +
 	"\x12ExtensionsResponse\x12?\n" +
 	"\n" +

@@ -60,7 +60,7 @@ func (s *Service) waiting(r journal.Reader) (all []*adminv1.Subscription, err er
 		}
 		all = append(all, &adminv1.Subscription{
 			Extension: x.Extension, Topic: x.Pattern, Deliveries: counts[x.ID], Parked: x.ParkedAt != 0,
-			InFlight: int32(loads[x.ID].InFlight), HandlingSinceUs: loads[x.ID].Since,
+			InFlight: int32(loads[x.ID].InFlight), HandlingSinceUs: loads[x.ID].Since, NoCredit: loads[x.ID].NoCredit,
 		})
 	}
 	return all, err

@@ -117,12 +117,10 @@ func (s *Sink) Credit(n int) {
 	}
 	s.bus.mu.Lock()
 	defer s.bus.mu.Unlock()
-	if s.granted {
-		for _, l := range s.untaken[:min(n, len(s.untaken))] {
-			l.taken = true
-		}
-		s.untaken = s.untaken[min(n, len(s.untaken)):]
+	for _, l := range s.untaken[:min(n, len(s.untaken))] {
+		l.taken = true
 	}
+	s.untaken = s.untaken[min(n, len(s.untaken)):]
 	s.granted = true
 	s.credit += n
 	s.bus.dispatch(s)
@@ -139,6 +137,9 @@ func (s *Sink) Take(token string) {
 		s.bus.dispatch(s)
 	}
 }
+
+// mute reports whether a running extension has not granted anything yet.
+func (s *Sink) mute() bool { return s != nil && !s.granted }
 
 func (s *Sink) signal() {
 	select {

@@ -93,6 +93,7 @@ type Load struct {
 	Extension string
 	Lanes     int
 	InFlight  int
+	NoCredit  bool  // the extension runs, and has never granted a delivery
 	Since     int64 // when the oldest handler began, Unix microseconds; 0: none is at work
 }
 
@@ -102,7 +103,7 @@ func (b *Bus) Loads() map[int64]Load {
 	defer b.mu.Unlock()
 	loads := map[int64]Load{}
 	for _, s := range b.table.Load().all {
-		load := Load{Extension: s.Extension, Lanes: len(s.lanes)}
+		load := Load{Extension: s.Extension, Lanes: len(s.lanes), NoCredit: b.sinks[s.Extension].mute()}
 		for _, l := range s.lanes {
 			if l.lease != nil {
 				load.InFlight++

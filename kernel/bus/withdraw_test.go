@@ -85,6 +85,25 @@ func TestWithdraw(t *testing.T) {
 }
 
 // TestReplace gives the place in the lane to another event, unless it is taken.
+func TestAnExtensionThatGivesNoCreditIsNoted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.subscribe("x", on("a.b")...)
+		w.publish("a.b", "k/1")
+		if w.load("x").NoCredit {
+			w.Error("it does not run yet")
+		}
+		x := w.attach("x", 0)
+		if !w.load("x").NoCredit {
+			w.Error("it is not noted")
+		}
+		x.sink.Credit(1)
+		if w.load("x").NoCredit {
+			w.Error("it is noted after it gave credit")
+		}
+		x.ack("k/1")
+	})
+}
+
 func TestReplace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.subscribe("x", on("a.b")...)

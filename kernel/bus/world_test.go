@@ -470,6 +470,7 @@ func (w *world) load(extension string) (sum bus.Load) {
 			sum.Extension = extension
 			sum.Lanes += l.Lanes
 			sum.InFlight += l.InFlight
+			sum.NoCredit = sum.NoCredit || l.NoCredit
 		}
 	}
 	if sum.Extension == "" {

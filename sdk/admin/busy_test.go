@@ -18,6 +18,8 @@ func TestNoteBusy(t *testing.T) {
 		{Id: "plain", State: "active"},
 		{Id: "offline", State: "active", Readiness: "offline", Detail: "no network"},
 		{Id: "stopped", State: "inactive"},
+		{Id: "mute", State: "active", SinceUs: since(time.Minute)},
+		{Id: "new", State: "active", SinceUs: since(time.Second)},
 	}
 	admin.NoteBusy(rows, []*adminv1.Subscription{
 		{Extension: "hung", HandlingSinceUs: since(12 * time.Second)},
@@ -26,9 +28,12 @@ func TestNoteBusy(t *testing.T) {
 		{Extension: "plain", HandlingSinceUs: since(time.Hour)},
 		{Extension: "offline", HandlingSinceUs: since(time.Hour)},
 		{Extension: "stopped", HandlingSinceUs: since(time.Hour)},
+		{Extension: "mute", NoCredit: true, Deliveries: 3}, {Extension: "new", NoCredit: true, Deliveries: 1},
 	}, now)
 	for i, want := range []string{
 		"busy: handler busy 45s", "ready: ", "busy: handler busy 1h0m0s", "offline: no network", ": ",
+		"degraded: takes no deliveries (3 waiting): it has given no credit since it started, see `switchboard extensions verify`",
+		": ",
 	} {
 		if got := rows[i].Readiness + ": " + rows[i].Detail; got != want {
 			t.Errorf("%s is shown as %q, want %q", rows[i].Id, got, want)

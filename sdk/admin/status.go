@@ -59,20 +59,35 @@ func ReadStatus(ctx context.Context, c adminv1.ReadClient) (s Status, err error)
 const busyAfter = 10 * time.Second
 
 // NoteBusy notes in the rows of extensions that are active and ready which of them have
-// been handling one delivery for a while: they may hang.
+// been handling one delivery for a while: they may hang. It also notes those that have not
+// given any credit for a while, so that their deliveries wait.
 func NoteBusy(rows []*adminv1.Extension, waiting []*adminv1.Subscription, now time.Time) {
 	for _, x := range rows {
-		var longest time.Duration
-		for _, w := range waiting {
-			if w.GetExtension() == x.GetId() && w.GetHandlingSinceUs() > 0 {
-				longest = max(longest, now.Sub(time.UnixMicro(w.GetHandlingSinceUs())))
-			}
-		}
-		if longest < busyAfter || x.GetState() != "active" || x.GetReadiness() != "" && x.GetReadiness() != "ready" {
+		if x.GetState() != "active" || x.GetReadiness() != "" && x.GetReadiness() != "ready" {
 			continue
 		}
-		x.Readiness = "busy"
-		x.Detail = strings.TrimSpace(fmt.Sprintf("handler busy %s %s", longest.Truncate(time.Second), x.GetDetail()))
+		var longest time.Duration
+		mute := int32(0)
+		for _, w := range waiting {
+			if w.GetExtension() != x.GetId() {
+				continue
+			}
+			if w.GetHandlingSinceUs() > 0 {
+				longest = max(longest, now.Sub(time.UnixMicro(w.GetHandlingSinceUs())))
+			}
+			if w.GetNoCredit() && now.Sub(time.UnixMicro(x.GetSinceUs())) >= busyAfter {
+				mute += w.GetDeliveries()
+			}
+		}
+		switch {
+		case longest >= busyAfter:
+			x.Readiness = "busy"
+			x.Detail = strings.TrimSpace(fmt.Sprintf("handler busy %s %s", longest.Truncate(time.Second), x.GetDetail()))
+		case mute > 0:
+			x.Readiness = "degraded"
+			x.Detail = strings.TrimSpace(fmt.Sprintf("takes no deliveries (%d waiting): it has given no credit since "+
+				"it started, see `switchboard extensions verify` %s", mute, x.GetDetail()))
+		}
 	}
 }
 
