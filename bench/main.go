@@ -35,6 +35,7 @@ var measurements = []struct {
 	{"channels", channels},
 	{"web", web},
 	{"boards", boards},
+	{"browser", browser},
 	{"photos", photos},
 	{"household", household},
 	{"tools", toolCalls},
@@ -59,7 +60,7 @@ func main() {
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
 	only := flag.String("only", "", "comma-separated: "+
 		"start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,"+
-		"channels,web,boards,photos,household,tools,installed,hostile")
+		"channels,web,boards,browser,photos,household,tools,installed,hostile")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -23,7 +23,7 @@ import (
 
 // public are the paths whose requests prove themselves, or whose answers are no secret. One
 // that ends in a slash stands for all below it.
-var public = slices.Concat(metrics.Public, []string{hooks.Prefix, iconPath})
+var public = slices.Concat(metrics.Public, []string{hooks.Prefix, iconPath, page.StaticPrefix})
 
 // iconPath is what browsers ask for beside pages that name no icon.
 const iconPath = "/favicon.ico"

@@ -29,6 +29,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/webchannel/connections"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/door"
 	"github.com/switchboard-run/switchboard/extensions/webchannel/hooks"
+	"github.com/switchboard-run/switchboard/extensions/webchannel/page"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
@@ -85,7 +86,7 @@ func (s *site) start(ctx context.Context, k *sdk.Kernel) error {
 	s.address = c.address(listener.Addr())
 	s.door = door.New(door.Options{
 		Store: k, Read: client, Manage: client, Channel: ID, Hosts: c.hosts(listener.Addr()),
-		Secure: c.secure(), Proxy: c.Proxy, Now: time.Now, Log: s.log,
+		Secure: c.secure(), Proxy: c.Proxy, Style: page.Static("style.css"), Now: time.Now, Log: s.log,
 	})
 	s.chat.Start(k)
 	mux := http.NewServeMux()

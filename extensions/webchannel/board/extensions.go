@@ -58,14 +58,16 @@ func (b *board) extensions(mux *http.ServeMux) {
 				text(dash(q.translate(detail))),
 			}})
 		}
-		s := &sheet{Title: q.say("Extensions"), Blocks: []block{{Problems: asked, Table: t}}}
+		s := &sheet{Title: q.say("Extensions"), Blocks: []block{q.installBlock(), {Table: t}}}
+		if len(asked) > 0 {
+			s.Blocks = slices.Insert(s.Blocks, 0, block{Problems: asked})
+		}
 		if servers := q.serversBlock(all); servers != nil {
 			s.Blocks = append(s.Blocks, *servers)
 		}
 		if len(unused.Rows) > 0 {
 			s.Blocks = append(s.Blocks, block{Title: q.say("Not enabled"), Folded: true, Table: &unused})
 		}
-		s.Blocks = append(s.Blocks, q.installBlock())
 		return s, nil
 	})
 	b.page(mux, extensionsPath+"/{id}", owners, door.ScopeAdmin, func(q *request) (*sheet, error) {

@@ -116,9 +116,9 @@ func (q *request) settled(id string, wanted func(*adminv1.Extension) bool) *admi
 // installBlock asks for an extension to look at.
 func (q *request) installBlock() block {
 	if !q.v.Fresh(q.b.Now()) {
-		return block{Title: q.say("Install an extension"), Text: []string{q.howToBeFresh()}}
+		return block{Title: q.say("Install an extension"), Folded: true, Text: []string{q.howToBeFresh()}}
 	}
-	return block{Title: q.say("Install an extension"), Text: []string{
+	return block{Title: q.say("Install an extension"), Folded: true, Text: []string{
 		q.say("First you see what it asks for. Nothing of it runs before you agree."),
 	}, Forms: []form{{
 		Action: lookPath, Label: q.say("Look at it"), Open: true, Fields: []field{

@@ -10,6 +10,7 @@
 //     points at this machine.
 //   - A visitor is never more than the person is now: roles are read again within seconds, and
 //     what was ended or revoked ends at once.
+//   - No login, token or address holds more than a part of the connections.
 //   - Attempts to guess are limited for each address, and the answer is the same whatever was
 //     wrong.
 //
@@ -32,6 +33,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -52,6 +54,7 @@ type Options struct {
 	Hosts   []string // values of the header Host under which the site answers
 	Secure  bool     // browsers speak TLS with the site
 	Proxy   bool     // a trusted proxy is in front: the last address of X-Forwarded-For is the browser's
+	Style   string   // address of the style sheet of pages for who isn't let in; a public path
 	Now     func() time.Time
 	Log     hclog.Logger
 }
@@ -60,6 +63,7 @@ type Options struct {
 type Door struct {
 	o      Options
 	people people
+	crowd  crowd
 
 	mu     sync.Mutex
 	tokens map[string]Token // by name; nil: not read yet
@@ -94,7 +98,7 @@ func (d *Door) Handler(next http.Handler, public ...string) http.Handler {
 		limitBody(w, r)
 		if !slices.Contains(d.o.Hosts, strings.ToLower(r.Host)) {
 			w.Header().Set("Connection", "close")
-			refuse(w, r, http.StatusMisdirectedRequest, "this address is not one of the page's own")
+			d.refuse(w, r, http.StatusMisdirectedRequest, words.Sprintf("this address is not one of the page's own"))
 			return
 		}
 		if r.URL.Path == enterPath {
@@ -102,22 +106,21 @@ func (d *Door) Handler(next http.Handler, public ...string) http.Handler {
 			return
 		}
 		if isPublic(r.URL.Path, public) {
-			next.ServeHTTP(w, r)
+			d.admitted(w, r, "address "+d.address(r), mostOfAddress, next)
 			return
 		}
 		v, ok := d.visitor(r)
 		switch {
 		case ok && (v.Token == "" || r.URL.Path == MCPPath && r.Header.Get("Origin") != "") && foreign(r, d.o.Hosts):
-			refuse(w, r, http.StatusForbidden, "the request comes from another site")
+			d.refuse(w, r, http.StatusForbidden, words.Sprintf("the request comes from another site"))
 		case !ok && !d.allow(r):
 			w.Header().Set("Retry-After", "10")
-			refuse(w, r, http.StatusTooManyRequests, "too many attempts: wait ten seconds")
+			d.refuse(w, r, http.StatusTooManyRequests, words.Sprintf("too many attempts: wait ten seconds"))
 		case !ok:
 			w.Header().Set("Connection", "close")
 			w.Header().Set("WWW-Authenticate", `Bearer realm="switchboard"`)
-			refuse(w, r, http.StatusUnauthorized,
-				"you are not logged in: run `switchboard web` on the machine of the assistant, or write /web to it, and "+
-					"open the link; programs need a token of `switchboard tokens create`")
+			d.refuse(w, r, http.StatusUnauthorized, words.Sprintf("you are not logged in: run `switchboard web` on the machine of "+
+				"the assistant, or write /web to it on another channel, and open the link"))
 		default:
 			ctx := With(r.Context(), v)
 			if lasts(r.URL.Path) {
@@ -125,9 +128,22 @@ func (d *Door) Handler(next http.Handler, public ...string) http.Handler {
 				defer cancel()
 				ctx = watched
 			}
-			next.ServeHTTP(w, r.WithContext(ctx))
+			d.admitted(w, r.WithContext(ctx), "login "+v.Login+" token "+v.Token, mostOfVisitor, next)
 		}
 	})
+}
+
+// admitted serves a request unless there are too many at once of who makes it.
+func (d *Door) admitted(w http.ResponseWriter, r *http.Request, who string, most int, next http.Handler) {
+	leave, ok := d.crowd.enter(who, most)
+	if !ok {
+		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Connection", "close")
+		d.refuse(w, r, http.StatusTooManyRequests, words.Sprintf("too many requests at once: close some pages or streams"))
+		return
+	}
+	defer leave()
+	next.ServeHTTP(w, r)
 }
 
 func isPublic(path string, public []string) bool {

@@ -420,3 +420,61 @@ func TestAStreamEndsWithItsLogin(t *testing.T) {
 		<-ended
 	})
 }
+
+// No login and no address holds all connections: what is above its part is refused, and others
+// get in.
+func TestNoOneHoldsAllConnections(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		path string
+		most int
+	}{{"/live/chat", 512}, {"/hooks/x", 256}} {
+		r := newRig(t)
+		clara, owner := r.login("clara"), r.login("")
+		begun, end := make(chan struct{}, c.most), make(chan struct{})
+		busy := r.door.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			begun <- struct{}{}
+			<-end
+		}), "/hooks/")
+		ask := func(handler http.Handler, cookie string) *httptest.ResponseRecorder {
+			q := httptest.NewRequest(http.MethodGet, "http://"+host+c.path, nil)
+			q.Header.Set("Cookie", cookie)
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, q)
+			return w
+		}
+		var all sync.WaitGroup
+		for range c.most {
+			all.Go(func() { ask(busy, clara) })
+		}
+		for range c.most {
+			<-begun
+		}
+		r.site = r.door.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("in")) }),
+			"/hooks/")
+		if w := ask(r.site, clara); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: one more is answered with %d", c.path, w.Code)
+		}
+		if w := r.get("/", "Cookie", owner); w.Code != http.StatusOK {
+			t.Errorf("%s: another login is answered with %d", c.path, w.Code)
+		}
+		close(end)
+		all.Wait()
+		if w := ask(r.site, clara); w.Code != http.StatusOK {
+			t.Errorf("%s: afterwards %d", c.path, w.Code)
+		}
+	}
+}
+
+// Who isn't let in reads why as a sentence, in the language of the browser.
+func TestARefusalIsForPeople(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	w := r.get("/board", "Accept", "text/html", "Accept-Language", "en-US")
+	r.expect(w, http.StatusUnauthorized, "<p>You are not logged in: run <code>switchboard web</code> on")
+	if strings.Contains(w.Body.String(), "token") {
+		t.Errorf("a browser is told of tokens: %s", w.Body)
+	}
+	r.expect(r.get("/board"), http.StatusUnauthorized, "programs need a token")
+	r.expect(r.get("/enter?code=x", "Accept", "text/html", "Accept-Language", "ru"), http.StatusForbidden, "Эта ссылка уже")
+}

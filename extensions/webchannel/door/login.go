@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 )
 
@@ -90,18 +91,18 @@ func (d *Door) admit(ctx context.Context, person string) (identity, error) {
 func (d *Door) enter(w http.ResponseWriter, r *http.Request) {
 	if !d.allow(r) {
 		w.Header().Set("Retry-After", "10")
-		refuse(w, r, http.StatusTooManyRequests, "too many attempts: wait ten seconds")
+		d.refuse(w, r, http.StatusTooManyRequests, words.Sprintf("too many attempts: wait ten seconds"))
 		return
 	}
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		refuse(w, r, http.StatusMethodNotAllowed, "open the link in a browser")
+		d.refuse(w, r, http.StatusMethodNotAllowed, words.Sprintf("open the link in a browser"))
 		return
 	}
 	token, err := d.use(r.Context(), r.URL.Query().Get("code"), r.UserAgent())
 	if err != nil {
-		refuse(w, r, http.StatusForbidden,
-			"this link was used already or has expired: run `switchboard web` again, or write /web to your assistant")
+		d.refuse(w, r, http.StatusForbidden,
+			words.Sprintf("this link was used already or has expired: run `switchboard web` again, or write /web to your assistant"))
 		return
 	}
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure on loopback without TLS would keep browsers out

@@ -32,7 +32,10 @@ var version = sync.OnceValue(func() string {
 
 // Static returns the address of a file in the directory static. It changes with the files, so
 // browsers keep them for good.
-func Static(name string) string { return "/static/" + version() + "/" + name }
+func Static(name string) string { return StaticPrefix + version() + "/" + name }
+
+// StaticPrefix begins the addresses of these files. They are the same for everyone.
+const StaticPrefix = "/static/"
 
 // types are those of the files.
 var types = map[string]string{

@@ -99,9 +99,9 @@ export function stream(address, handlers, state = () => {}) {
 
 const language = document.documentElement.lang;
 const styles = {
-  time: { hour: "2-digit", minute: "2-digit" },
+  time: { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }, // as on the board
   date: { dateStyle: "medium" },
-  both: { dateStyle: "medium", timeStyle: "short" },
+  both: { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" },
 };
 const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
