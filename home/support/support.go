@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/switchboard-run/switchboard/contract/sandbox"
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // System is what a system can enforce.
@@ -78,24 +79,24 @@ func (s System) String() string {
 func (s System) Summary(p *sandbox.Policy) string {
 	switch n := p.Network; {
 	case n == nil && s.Seccomp:
-		return "no network"
+		return words.Sprintf("no network")
 	case n == nil && s.Landlock >= abiPorts:
-		return "no TCP"
+		return words.Sprintf("no TCP")
 	case n == nil || n.Any || s.Landlock < abiPorts:
-		return "any network"
+		return words.Sprintf("any network")
 	default:
-		text := "TCP to port " + ports(n.Connect)
+		text := words.Sprintf("TCP to port %s", ports(n.Connect))
 		if len(n.Listen) > 0 {
-			text += ", listens on " + ports(n.Listen)
+			text += "; " + words.Sprintf("listens on %s", ports(n.Listen))
 		}
 		return text
 	}
 }
 
 func ports(all []uint16) string {
-	var words []string
+	var shown []string
 	for _, p := range slices.Sorted(slices.Values(all)) {
-		words = append(words, strconv.Itoa(int(p)))
+		shown = append(shown, strconv.Itoa(int(p)))
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(shown, ", ")
 }

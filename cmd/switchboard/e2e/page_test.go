@@ -168,6 +168,12 @@ func TestTokensOfPrograms(t *testing.T) {
 	if status, body := program.get("/v1/models", "Authorization", bearer); status != http.StatusOK {
 		t.Errorf("a token gets %d %s", status, body)
 	}
+	// With a link it would be everything that its person may be, not what its scopes say.
+	status, body := program.do(http.MethodPost, "/api/v1/messages", `{"text": "/web", "wait": 60}`,
+		"Authorization", bearer, "Content-Type", "application/json")
+	if status != http.StatusOK || strings.Contains(body, "/enter?code=") || !strings.Contains(body, "gives no links to itself") {
+		t.Errorf("a token that says /web gets %d %s", status, body)
+	}
 	if list := w.must("tokens", "list"); !strings.Contains(list, "laptop") || strings.Contains(list, made.Token) {
 		t.Errorf("the list is %s", list)
 	}
