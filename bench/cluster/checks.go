@@ -27,7 +27,7 @@ import (
 func (w *world) chain() (entries int, problems []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err := pgconn.Connect(ctx, w.servers.primary.DSN(w.database))
+	c, err := pgconn.Connect(ctx, w.servers.Primary.DSN(w.database))
 	if err != nil {
 		return 0, []string{"read the log: " + err.Error()}
 	}

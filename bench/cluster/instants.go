@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/bench/ledger"
+	"github.com/switchboard-run/switchboard/bench/servers"
 )
 
 const (
@@ -93,19 +94,19 @@ var faults = []fault{
 		return nil
 	}},
 	{"PostgreSQL restarted", 2, false, func(w *world, _ *node, _ *rand.Rand) func() error {
-		w.servers.primary.Restart()
+		w.servers.Primary.Restart()
 		return nil
 	}},
 	{"PostgreSQL killed", 1, false, func(w *world, _ *node, random *rand.Rand) func() error {
-		w.servers.primary.Kill()
+		w.servers.Primary.Kill()
 		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
-		w.servers.primary.Run()
+		w.servers.Primary.Run()
 		return nil
 	}},
 	{"synchronous standby promoted", 2, false, func(w *world, _ *node, _ *rand.Rand) func() error {
 		w.failover()
 		return func() error {
-			w.servers.addStandby()
+			w.servers.AddStandby()
 			return nil
 		}
 	}},
@@ -169,16 +170,16 @@ func holdAppend(n *node) (late chan struct{}, held chan []byte) {
 func unwaited(how string) func(*world, *node, *rand.Rand) func() error {
 	return func(w *world, _ *node, random *rand.Rand) func() error {
 		s := w.servers
-		if s.standby == nil {
+		if s.Standby == nil {
 			return nil
 		}
-		s.standby.Signal(syscall.SIGSTOP)
+		s.Standby.Signal(syscall.SIGSTOP)
 		for range 3 + random.IntN(5) {
 			time.Sleep(200 * time.Millisecond)
 			w.query("SELECT " + how + "(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND " +
 				"application_name LIKE 'switchboard %'")
 		}
-		s.standby.Signal(syscall.SIGCONT)
+		s.Standby.Signal(syscall.SIGCONT)
 		return nil
 	}
 }
@@ -226,8 +227,8 @@ func (w *world) empty() { _ = os.Remove(w.tmpfs + "/ballast") }
 // worked on, repeatedly.
 func instants(r *run, random *rand.Rand) error {
 	for left, number := r.instants, 0; left > 0; {
-		err := stand(func(g *ground) error {
-			w, err := newWorld(g, r.binary, newServers(g, true), true)
+		err := servers.Stand(func(g *servers.Ground) error {
+			w, err := newWorld(g, r.binary, servers.Start(g, true), true)
 			if err != nil {
 				return err
 			}

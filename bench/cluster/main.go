@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/switchboard-run/switchboard/bench/ledger"
+	"github.com/switchboard-run/switchboard/bench/servers"
 )
 
 // run is one run of the command.
@@ -45,7 +46,9 @@ var parts = []struct {
 }{
 	{"spoiled", spoiled},
 	{"scenes", scenes},
+	{"commits", commits},
 	{"instants", instants},
+	{"takeovers", takeovers},
 }
 
 func main() {
@@ -68,14 +71,14 @@ func main() {
 	flag.IntVar(&r.rounds, "rounds", 5, "rounds of each measurement; the median counts")
 	flag.BoolVar(&r.keep, "keep", false, "keep the homes")
 	flag.StringVar(&r.like, "like", "", "only the scenes whose names hold this")
-	only := flag.String("only", "", "comma-separated: spoiled,scenes,instants; "+
-		"empty: all")
+	only := flag.String("only", "", "comma-separated: spoiled,scenes,commits,instants,takeovers; "+
+		"empty: those that count losses")
 	flag.Parse()
 	if r.seed == 0 {
 		r.seed = rand.Uint64()
 	}
 	if *only == "" {
-		*only = "spoiled,scenes,instants"
+		*only = "spoiled,scenes,commits,instants"
 	}
 	if r.short {
 		r.instants = min(r.instants, 9)
@@ -84,10 +87,7 @@ func main() {
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-interrupted
-		grounds.Range(func(g, _ any) bool {
-			g.(*ground).end()
-			return true
-		})
+		servers.EndAll()
 		os.Exit(2)
 	}()
 	if err := r.all(*only); err != nil {
@@ -118,7 +118,7 @@ func (r *run) all(only string) error {
 }
 
 // measurements is the number of parts that count losses; the others measure.
-const measurements = 3
+const measurements = 4
 
 // build builds the binary that a part needs, once.
 func (r *run) build(crashpoints bool) error {

@@ -46,7 +46,7 @@ func (w *world) newNode(name, dir string) (*node, error) {
 			}
 		})
 	}
-	n.proxy = postgrestest.NewProxy(w.ground, w.servers.primary)
+	n.proxy = postgrestest.NewProxy(w.ground, w.servers.Primary)
 	if err := ledger.Furnish(n.dir, "telegram", w.config, "extension"); err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (w *world) newNode(name, dir string) (*node, error) {
 			return nil, err
 		}
 	}
-	dsn := n.proxy.DSN(w.servers.primary.DSN(w.database))
+	dsn := n.proxy.DSN(w.servers.Primary.DSN(w.database))
 	if err := os.WriteFile(n.file("dsn"), []byte(dsn+"\n"), 0o600); err != nil {
 		return nil, err
 	}

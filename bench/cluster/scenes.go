@@ -14,6 +14,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/bench/ledger"
 	"github.com/switchboard-run/switchboard/bench/processes"
+	"github.com/switchboard-run/switchboard/bench/servers"
 	"github.com/switchboard-run/switchboard/store/postgres"
 )
 
@@ -120,15 +121,15 @@ var all = []scene{
 		name: "a wait for the standby is cancelled, and the standby promoted", nodes: []string{"a", "b"}, synchronous: true,
 		kv: true, spoil: "plain",
 		play: func(w *world, s *stage) error {
-			w.servers.standby.Kill()
+			w.servers.Standby.Kill()
 			s.ask(w)
 			for range 12 {
 				time.Sleep(100 * time.Millisecond)
 				w.query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND " +
 					"application_name LIKE 'switchboard %'")
 			}
-			w.servers.primary.Kill()
-			w.servers.standby.Run()
+			w.servers.Primary.Kill()
+			w.servers.Standby.Run()
 			w.failover()
 			return s.tell(w)
 		},
@@ -240,9 +241,9 @@ func (w *world) lose(s *stage, late bool) error {
 	if err := s.tell(w); err != nil {
 		return err
 	}
-	stale := w.servers.standby
+	stale := w.servers.Standby
 	stale.Kill()
-	desert(w.servers.primary)
+	servers.Desert(w.servers.Primary)
 	for range 3 { // these are lost
 		if err := s.tell(w); err != nil {
 			return err
@@ -252,7 +253,7 @@ func (w *world) lose(s *stage, late bool) error {
 	if late {
 		c.kill()
 	}
-	w.servers.primary.Kill()
+	w.servers.Primary.Kill()
 	stale.Run()
 	w.failover()
 	s.messages = s.messages[:1]
@@ -298,7 +299,7 @@ func pooled(w *world, s *stage) error {
 	conf := filepath.Join(dir, "pgbouncer.ini")
 	text := fmt.Sprintf("[databases]\n%s = host=%s user=switchboard\n[pgbouncer]\nunix_socket_dir = %s\nlisten_port = 6543\n"+
 		"auth_type = any\npool_mode = transaction\nignore_startup_parameters = extra_float_digits\n",
-		w.database, filepath.Dir(w.servers.primary.Socket()), dir)
+		w.database, filepath.Dir(w.servers.Primary.Socket()), dir)
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil { //nolint:gosec // another user reads it
 		return err
 	}
@@ -360,8 +361,8 @@ func pooled(w *world, s *stage) error {
 func (r *run) play(sc scene, spoil string, patience time.Duration) (c ledger.Counts, f figures, told int, problems []string,
 	err error,
 ) {
-	err = stand(func(g *ground) error {
-		w, err := newWorld(g, r.binary, newServers(g, sc.synchronous), sc.kv)
+	err = servers.Stand(func(g *servers.Ground) error {
+		w, err := newWorld(g, r.binary, servers.Start(g, sc.synchronous), sc.kv)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"syscall"
@@ -12,52 +11,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/switchboard-run/switchboard/bench/ledger"
+	"github.com/switchboard-run/switchboard/bench/servers"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 	"github.com/switchboard-run/switchboard/store/postgres/postgrestest"
 )
 
-// servers are PostgreSQL: a primary, and perhaps a standby that commits wait for.
-type servers struct {
-	ground           *ground
-	primary, standby *postgrestest.Server
-	standbys         int // that there ever were
-}
-
-// settings of the servers. Their disks are those of a test, but they wait for them.
-var settings = []string{"shared_buffers=64MB", "max_connections=100", "wal_sender_timeout=5s"}
-
-func newServers(g *ground, synchronous bool) *servers {
-	s := &servers{ground: g, primary: postgrestest.Start(g, settings...)}
-	if synchronous {
-		s.addStandby()
-	}
-	return s
-}
-
-// addStandby gives the primary a synchronous standby.
-func (s *servers) addStandby() {
-	s.standbys++
-	name := fmt.Sprint("standby", s.standbys)
-	s.standby = s.primary.Standby(name)
-	s.primary.Do("ALTER SYSTEM SET synchronous_standby_names = '" + name + "'")
-	s.primary.Do("SELECT pg_reload_conf()")
-	_ = ledger.Until("the standby to be synchronous", time.Minute, func() bool {
-		return strings.Join(s.primary.Do("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"), "") == "1"
-	})
-}
-
-// desert lets commits wait for no standby any more.
-func desert(s *postgrestest.Server) {
-	s.Do("ALTER SYSTEM SET synchronous_standby_names = ''")
-	s.Do("SELECT pg_reload_conf()")
-}
-
 // world is a cluster, and the servers around it.
 type world struct {
 	ledger.Ledger
-	ground   *ground
+	ground   *servers.Ground
 	binary   string
-	servers  *servers
+	servers  *servers.Pair
 	database string
 	openai   *openaitest.Server
 	nodes    []*node
@@ -76,9 +40,9 @@ const lean = `extensions: {offline: {enabled: false}, memory: {enabled: false}, 
 `
 
 // newWorld makes a cluster without nodes.
-func newWorld(g *ground, binary string, s *servers, kv bool) (*world, error) {
+func newWorld(g *servers.Ground, binary string, s *servers.Pair, kv bool) (*world, error) {
 	w := &world{ground: g, binary: binary, servers: s, config: lean, kv: kv}
-	w.database = postgrestest.Name(s.primary.Database())
+	w.database = postgrestest.Name(s.Primary.Database())
 	w.Ledger = ledger.Ledger{
 		Model: ledger.NewScript(), Patience: ledger.Patience, Noted: w.noted,
 		Pending: func() []string { return w.ofOwner(ledger.Pending) },
@@ -144,7 +108,7 @@ func (w *world) ofOwner(look func(path string) []string) []string {
 func (w *world) query(sql string) (rows []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	c, err := pgconn.Connect(ctx, w.servers.primary.DSN(w.database))
+	c, err := pgconn.Connect(ctx, w.servers.Primary.DSN(w.database))
 	if err != nil {
 		return nil
 	}
@@ -247,12 +211,12 @@ func (w *world) heal() error {
 // failover kills the primary and promotes its standby, which gets a standby of its own.
 func (w *world) failover() {
 	s := w.servers
-	s.primary.Kill()
-	s.standby.Promote()
-	desert(s.standby)
-	s.primary, s.standby = s.standby, nil
+	s.Primary.Kill()
+	s.Standby.Promote()
+	servers.Desert(s.Standby)
+	s.Primary, s.Standby = s.Standby, nil
 	for _, n := range w.nodes {
-		n.proxy.Lead(s.primary)
+		n.proxy.Lead(s.Primary)
 		n.proxy.Cut()
 	}
 }

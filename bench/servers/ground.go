@@ -1,4 +1,5 @@
-package main
+// Package servers runs PostgreSQL servers for programs that measure.
+package servers
 
 import (
 	"errors"
@@ -7,9 +8,9 @@ import (
 	"sync"
 )
 
-// ground is what the servers of a run stand on: they are ended with it, and what fails in
+// Ground is what the servers of a run stand on: they are ended with it, and what fails in
 // them ends the run.
-type ground struct {
+type Ground struct {
 	mu       sync.Mutex
 	cleanups []func()
 }
@@ -17,9 +18,9 @@ type ground struct {
 // failure is the value of a panic with which ground ends a part.
 type failure struct{ error }
 
-// stand calls f with a ground, ends everything on it, and returns what failed.
-func stand(f func(g *ground) error) (err error) {
-	g := &ground{}
+// Stand calls f with a ground, ends everything on it, and returns what failed.
+func Stand(f func(g *Ground) error) (err error) {
+	g := &Ground{}
 	grounds.Store(g, true)
 	defer func() {
 		p := recover()
@@ -37,7 +38,15 @@ func stand(f func(g *ground) error) (err error) {
 // grounds are those in use, to end after an interrupt.
 var grounds sync.Map
 
-func (g *ground) end() {
+// EndAll ends what stands, after an interrupt.
+func EndAll() {
+	grounds.Range(func(g, _ any) bool {
+		g.(*Ground).end()
+		return true
+	})
+}
+
+func (g *Ground) end() {
 	g.mu.Lock()
 	all := slices.Clone(g.cleanups)
 	g.cleanups = nil
@@ -48,26 +57,26 @@ func (g *ground) end() {
 }
 
 // Helper implements postgrestest.T.
-func (g *ground) Helper() {}
+func (g *Ground) Helper() {}
 
 // Cleanup implements postgrestest.T.
-func (g *ground) Cleanup(f func()) {
+func (g *Ground) Cleanup(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.cleanups = append(g.cleanups, f)
 }
 
 // Failed implements postgrestest.T.
-func (g *ground) Failed() bool { return false }
+func (g *Ground) Failed() bool { return false }
 
 // Fatal implements postgrestest.T.
-func (g *ground) Fatal(args ...any) { panic(failure{errors.New(fmt.Sprint(args...))}) }
+func (g *Ground) Fatal(args ...any) { panic(failure{errors.New(fmt.Sprint(args...))}) }
 
 // Fatalf implements postgrestest.T.
-func (g *ground) Fatalf(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
+func (g *Ground) Fatalf(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
 
 // Logf implements postgrestest.T.
-func (g *ground) Logf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (g *Ground) Logf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 // Skip implements postgrestest.T.
-func (g *ground) Skip(args ...any) { g.Fatal(args...) }
+func (g *Ground) Skip(args ...any) { g.Fatal(args...) }
