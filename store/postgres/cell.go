@@ -23,6 +23,9 @@ type Cell struct {
 	// never known.
 	Lease func() time.Time
 
+	// lock numbers the time for which the node holds its lock; 0: it does not, and another
+	// node may take over within the lease. nil: there is no lock.
+	lock     func() int64
 	database *Database
 	id       int64
 	name     string
@@ -67,6 +70,13 @@ func (d *Database) Cell(ctx context.Context, name string) (*Cell, error) {
 // Name is the cell's name.
 func (l *Cell) Name() string { return l.name }
 
+func (l *Cell) held() int64 {
+	if l.lock == nil {
+		return 0
+	}
+	return l.lock()
+}
+
 // columns of a cell are what stateOf reads.
 const columns = "epoch, incarnation, node, head, hash, schema, first, snapshot_head, snapshot_hash, snapshot, " +
 	"ended"
@@ -99,6 +109,7 @@ func (l *Cell) Take(ctx context.Context, node string, seen int64) (commitlog.Ten
 func (l *Cell) acquire(ctx context.Context, node, unless string) (commitlog.Tenure, error) {
 	var incarnation [16]byte
 	_, _ = rand.Read(incarnation[:])
+	lock := l.held()
 	for {
 		var state commitlog.State
 		err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
@@ -118,7 +129,7 @@ func (l *Cell) acquire(ctx context.Context, node, unless string) (commitlog.Tenu
 			return err
 		})
 		if err == nil {
-			return wrapTenure(newTenure(l, state)), nil
+			return wrapTenure(newTenure(l, state, lock)), nil
 		}
 		if !errors.Is(err, errWarned) || ctx.Err() != nil { // warned: it may be lost, so raise it again
 			return nil, fmt.Errorf("become the writer of the cell %s: %w", l.name, err)

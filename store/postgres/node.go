@@ -48,6 +48,8 @@ type Node struct {
 	peers  map[int64]*peer
 	poked  bool
 	wake   context.CancelFunc // ends the wait of Run; nil: it does not wait
+	locks  int64              // times that the lock was taken
+	locked time.Time          // from when on it counts; zero: it is not held
 }
 
 // Enter makes this process a node. It waits while an earlier process with the name ends,
@@ -135,6 +137,26 @@ func (n *Node) Until() time.Time {
 	return n.until
 }
 
+// lock numbers the time for which the lock has been held without a break; 0: it is not, or
+// was taken again so lately that another node may still take this one for dead.
+func (n *Node) lock() int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.locked.IsZero() || time.Now().Before(n.locked) {
+		return 0
+	}
+	return n.locks
+}
+
+func (n *Node) hold(from time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.locked = from
+	if !from.IsZero() {
+		n.locks++
+	}
+}
+
 // Say sets what the node shows of itself, with its next renewal.
 func (n *Node) Say(state string) {
 	n.mu.Lock()
@@ -182,6 +204,7 @@ func (n *Node) Run(ctx context.Context, renewed func(until time.Time), looked fu
 		}
 		if err == nil {
 			err = n.round(ctx, c, first, watch, renewed, looked)
+			n.hold(time.Time{})
 			c.drop()
 		}
 		if errors.Is(err, ErrNameTaken) {
@@ -204,6 +227,9 @@ func (n *Node) round(ctx context.Context, c *conn, locked bool, watch func(*peer
 			return err
 		}
 	}
+	if locked {
+		n.hold(time.Now())
+	}
 	n.mu.Lock()
 	for _, p := range n.peers {
 		p.since = time.Now() // what is not seen does not age
@@ -223,7 +249,9 @@ func (n *Node) round(ctx context.Context, c *conn, locked bool, watch func(*peer
 				if err != nil {
 					return err
 				}
-				locked = got.rows[0].int(0) != 0
+				if locked = got.rows[0].int(0) != 0; locked {
+					n.hold(time.Now().Add(restartGrace))
+				}
 			}
 			if now := time.Now(); c.notified || n.takePoke() || !now.Before(look) {
 				c.notified = false

@@ -84,6 +84,7 @@ func TestNodes(t *testing.T) {
 		run  func(t *testing.T, s *postgrestest.Server, dsn string)
 	}{
 		{"TheEndOfAProcessIsSeen", processEnds},
+		{"WithoutItsLockANodeAsks", lostLock},
 		{"AStoppedNodeIsTerminated", stoppedNode},
 		{"ANameIsOneProcess", oneProcess},
 		{"ACellIsTakenOnce", takenOnce},
@@ -110,6 +111,37 @@ func processEnds(t *testing.T, s *postgrestest.Server, dsn string) {
 	}
 	p.Down(false)
 	a.sawLive(t, "b", true)
+}
+
+// Others take over within the lease from a node without its lock, so its reads ask.
+func lostLock(t *testing.T, s *postgrestest.Server, dsn string) {
+	p := postgrestest.NewProxy(t, s)
+	m := enter(t, p.DSN(dsn), "a")
+	if _, err := m.database.Create(t.Context(), "lostlock"); err != nil {
+		t.Fatal(err)
+	}
+	var cell postgres.Seen
+	await(t, "the cell is seen", func() bool {
+		for _, c := range m.seen().Cells {
+			cell = c
+		}
+		return cell.Name == "lostlock"
+	})
+	tenure, err := m.Cell(cell).Acquire(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leased := func() bool { return time.Now().Before(tenure.LeaseUntil()) }
+	await(t, "the lease counts", leased)
+	p.Down(true)
+	await(t, "the lease does not count without the lock", func() bool { return !leased() })
+	if time.Now().After(m.Until()) {
+		t.Skip("this machine is too slow: the lease has ended meanwhile")
+	}
+	p.Down(false)
+	await(t, "the lease counts again after the fence was asked", func() bool {
+		return tenure.Confirm(t.Context()) == nil && leased()
+	})
 }
 
 // The node's process is stopped: its connections stay, and hold its lock.

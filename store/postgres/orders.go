@@ -112,5 +112,5 @@ func (d *Database) Erase(ctx context.Context, s Seen) error {
 
 // Cell returns the log of a cell that this node sees, with the node's lease.
 func (n *Node) Cell(s Seen) *Cell {
-	return &Cell{database: n.database, id: s.ID, name: s.Name, Lease: n.Until}
+	return &Cell{database: n.database, id: s.ID, name: s.Name, Lease: n.Until, lock: n.lock}
 }

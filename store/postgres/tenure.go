@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/switchboard-run/switchboard/kernel/journal"
@@ -19,6 +20,7 @@ type tenure struct {
 	state commitlog.State
 	ctx   context.Context // ends with the tenure
 	end   context.CancelFunc
+	lock  atomic.Int64 // Cell.lock when this was last known to be the writer
 
 	mu  sync.Mutex
 	now *conn // that an append uses; nil: none runs
@@ -35,8 +37,9 @@ var (
 	leaseEnd   = func(sent time.Time) time.Time { return sent.Add(LeaseTime) }
 )
 
-func newTenure(l *Cell, s commitlog.State) *tenure {
+func newTenure(l *Cell, s commitlog.State, lock int64) *tenure {
 	t := &tenure{cell: l, state: s}
+	t.lock.Store(lock)
 	t.ctx, t.end = context.WithCancel(context.Background())
 	return t
 }
@@ -52,6 +55,11 @@ func (t *tenure) State() commitlog.State { return t.state }
 func (t *tenure) LeaseUntil() time.Time {
 	if t.cell.Lease == nil || t.ctx.Err() != nil {
 		return time.Time{}
+	}
+	if t.cell.lock != nil {
+		if now := t.cell.lock(); now == 0 || now != t.lock.Load() { // others do not wait for the lease
+			return time.Time{}
+		}
 	}
 	return t.cell.Lease()
 }
@@ -72,6 +80,7 @@ func (t *tenure) Confirm(ctx context.Context) error {
 	defer context.AfterFunc(t.ctx, cancel)()
 	for {
 		var got result
+		lock := t.cell.held()
 		err := t.cell.database.with(ctx, func(ctx context.Context, c *conn) (err error) {
 			got, err = c.exec(ctx, "UPDATE cell SET touched = touched + 1 WHERE id = $1 AND epoch = $2 AND incarnation = $3",
 				t.cell.id, t.state.Epoch, t.state.Incarnation[:])
@@ -81,6 +90,7 @@ func (t *tenure) Confirm(ctx context.Context) error {
 		case t.ctx.Err() != nil, err == nil && got.affected == 0:
 			return errFenced(t.state)
 		case err == nil:
+			t.lock.Store(lock)
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
