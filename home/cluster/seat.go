@@ -165,6 +165,7 @@ func (s *seat) round(ctx context.Context) error {
 	}
 	defer func() { _ = f.Close() }()
 	r := &round{seat: s, home: home, follower: f, log: log}
+	log.at = &r.at
 	defer r.cool()
 	return r.serve(ctx)
 }
@@ -223,21 +224,25 @@ func (s *seat) remove(o order) {
 }
 
 // seenLog is the log of a cell whose head the node has seen: followers ask PostgreSQL only
-// for entries.
+// for entries, unless what was seen is not newer than their copy.
 type seenLog struct {
 	*postgres.Cell
 	seat *seat
-	head *commitlog.State // once this node is the owner
+	head *commitlog.State    // once this node is the owner
+	at   *commitlog.Position // of the copy
 }
 
 // Head implements commitlog.Log.
-func (l *seenLog) Head(context.Context) (commitlog.State, error) {
+func (l *seenLog) Head(ctx context.Context) (commitlog.State, error) {
 	if l.head != nil {
 		return *l.head, nil
 	}
 	o := l.seat.last()
 	if o.seen.Ended != "" {
 		return commitlog.State{}, fmt.Errorf("%w: %s: %s", postgres.ErrEnded, l.Name(), o.seen.Ended)
+	}
+	if o.seen.Head <= l.at.Head { // the copy may be ahead of what was seen, and then nothing is lost
+		return l.Cell.Head(ctx)
 	}
 	return o.seen.State, nil
 }

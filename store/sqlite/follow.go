@@ -188,7 +188,8 @@ func (f *Follower) catchUp(ctx context.Context) error {
 	}
 	switch {
 	case f.at.Head > head.Head, f.at.Head == head.Head && f.at.Hash != head.Hash:
-		return errBranch
+		return fmt.Errorf("%w: it is at %d (%x), and the log at %d (%x)", errBranch, f.at.Head, f.at.Hash[:4], head.Head,
+			head.Hash[:4])
 	case f.at.Head == head.Head:
 		return nil
 	case f.at.Head == 0 && head.Snapshot != nil:

@@ -40,7 +40,7 @@ func (b *batch) add(e commitlog.Entry) error {
 	if err := commitlog.Check(b.at.Position, e); err != nil {
 		if e.Position == b.at.Head+1 && b.entries == 0 && b.at.Head > 0 &&
 			commitlog.Check(commitlog.Position{Head: b.at.Head, Hash: e.Previous}, e) == nil {
-			return errBranch // the entry is whole, and follows another one
+			return fmt.Errorf("%w: entry %d is whole, and does not follow %x", errBranch, e.Position, b.at.Hash[:4])
 		}
 		return err
 	}
