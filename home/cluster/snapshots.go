@@ -77,6 +77,10 @@ func (k *keeper) once(ctx context.Context) error {
 	if err != nil || !due {
 		return err
 	}
+	return k.publish(ctx)
+}
+
+func (k *keeper) publish(ctx context.Context) error {
 	appended := k.store.Appended()
 	began := time.Now()
 	at, err := k.store.Snapshot(ctx, k.cell, func() {
