@@ -20,8 +20,8 @@ func newClusterRestore() *cobra.Command {
 		Long: "Makes the state of a cell what it was at a time, or after a commit of its log, and shows first what would be\n" +
 			"lost. The nodes may run: they begin again with the old state. What waits in it may have been done since: it is\n" +
 			"marked, as after the restore of a backup. A later restore can take it back.",
-		Example: "  switchboard cluster restore home --at \"2026-05-04 18:30\" --dry-run\n" +
-			"  switchboard cluster restore home --position 41200",
+		Example: "  switchboard cluster restore main --at \"2026-05-04 18:30\" --dry-run\n" +
+			"  switchboard cluster restore main --position 41200",
 	}
 	asJSON := jsonFlag(c)
 	c.Flags().StringVar(&seat.dsnFile, "dsn-file", "", "file with the connection string of PostgreSQL, for this user alone")

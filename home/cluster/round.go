@@ -54,8 +54,8 @@ func (r *round) serve(ctx context.Context) (err error) {
 		behind := first || o.seen.Position != r.at
 		if behind {
 			err := r.follow(ctx)
-			if errors.Is(err, postgres.ErrEnded) || errors.Is(err, journal.ErrClosed) {
-				return failure{err}
+			if errors.Is(err, postgres.ErrEnded) || errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrNewer) {
+				return failure{err} // above all, it is not taken
 			}
 			behind = err != nil
 		}

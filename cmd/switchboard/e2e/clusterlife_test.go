@@ -196,7 +196,7 @@ func TestACellIsRestored(t *testing.T) {
 		EventsLost            int `json:"events_lost"`
 		Restored              bool
 	}
-	restore := []string{"cluster", "restore", "home"}
+	restore := []string{"cluster", "restore", "main"}
 	then := list[shown](b, append(restore, "--position", "1", "--dry-run")...)
 	at := time.Now()
 	contains(t, "the second reminder", a.chats("in 300 days remind me to water the plants"), "plants")
