@@ -169,10 +169,14 @@ func TestTokensOfPrograms(t *testing.T) {
 		t.Errorf("a token gets %d %s", status, body)
 	}
 	// With a link it would be everything that its person may be, not what its scopes say.
-	status, body := program.do(http.MethodPost, "/api/v1/messages", `{"text": "/web", "wait": 60}`,
-		"Authorization", bearer, "Content-Type", "application/json")
-	if status != http.StatusOK || strings.Contains(body, "/enter?code=") || !strings.Contains(body, "gives no links to itself") {
-		t.Errorf("a token that says /web gets %d %s", status, body)
+	for path, sent := range map[string]string{
+		"/api/v1/messages":     `{"text": "/web", "wait": 60}`,
+		"/v1/chat/completions": `{"model": "orchestrator", "messages": [{"role": "user", "content": "/web"}]}`,
+	} {
+		status, body := program.do(http.MethodPost, path, sent, "Authorization", bearer, "Content-Type", "application/json")
+		if status != http.StatusOK || strings.Contains(body, "/enter?code=") || !strings.Contains(body, "gives no links to itself") {
+			t.Errorf("a token that says /web to %s gets %d %s", path, status, body)
+		}
 	}
 	if list := w.must("tokens", "list"); !strings.Contains(list, "laptop") || strings.Contains(list, made.Token) {
 		t.Errorf("the list is %s", list)

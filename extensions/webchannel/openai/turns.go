@@ -37,6 +37,7 @@ type turns struct {
 // turn is what became of one message.
 type turn struct {
 	input   string                // the event for the agent; empty: none
+	command string                // the event for the extension whose command it is; empty: none
 	output  *contract.AgentOutput // nil: it runs
 	event   string                // of the output
 	answers map[string]bool       // messages that the output caused, by id
@@ -209,6 +210,10 @@ func (t *turns) note(e *busv1.Event) {
 		if known.input == "" && e.GetCausationId() == e.GetCorrelationId() {
 			known.input = e.GetId()
 		}
+	case strings.HasPrefix(topic, contract.TopicCommand):
+		if e.GetCausationId() == e.GetCorrelationId() {
+			known.command = e.GetId()
+		}
 	case topic == contract.TopicAgentOutput:
 		var out contract.AgentOutput
 		if known.output == nil && json.Unmarshal(e.GetPayload(), &out) == nil && out.Extension == "" && out.ReplyTo != "" {
@@ -218,7 +223,7 @@ func (t *turns) note(e *busv1.Event) {
 		switch e.GetCausationId() {
 		case known.event:
 			known.answers[e.GetId()] = true
-		case e.GetCorrelationId():
+		case e.GetCorrelationId(), known.command:
 			known.direct[e.GetId()] = true
 		}
 	case topic == contract.TopicModelUsage:
