@@ -65,6 +65,8 @@ type Options struct {
 	Cluster func(context.Context) (journal.Store, error)
 	Files   blobs.Files
 	Ready   func()
+	// Changed counts the changes of files that another node of the cluster made; nil: none.
+	Changed func() int64
 	// Processes are those of this program; nil: the installation's own. Installations in one
 	// program share them.
 	Processes *orphans.Processes
@@ -141,9 +143,11 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 	if err := prepareConsent(o.Home); err != nil {
 		return nil, err
 	}
-	token, err := newToken(o.Home)
-	if err != nil {
-		return nil, err
+	token := randomToken() // in a cluster the file has that of the owner until the store is open
+	if o.Cluster == nil {
+		if token, err = newToken(o.Home); err != nil {
+			return nil, err
+		}
 	}
 	store := sync.OnceValues(func() (journal.Store, error) { return i.openStore(ctx, token) })
 	go func() { _, _ = store() }() // while manifests are read and processes start
@@ -152,6 +156,7 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 			_ = s.Close()
 		}
 	}()
+	changed := i.changed()
 	if i.files, err = openFiles(o, live); err != nil {
 		return nil, err
 	}
@@ -182,7 +187,32 @@ func Open(ctx context.Context, o Options) (_ *Installation, err error) {
 		Log: i.log, Launcher: limits.Guarded(i.running.noted(i.launch()), check(processes)),
 		Admin: kernel.AdminOptions{Token: token, Installation: described{i}},
 	})
+	if err == nil && i.changed() != changed { // while this node held the extensions ready
+		err = i.reread()
+	}
 	return i, withBackups(o.Home, err)
+}
+
+func (i *Installation) changed() int64 {
+	if i.options.Changed == nil {
+		return 0
+	}
+	return i.options.Changed()
+}
+
+// reread applies the files as they are now, before the kernel runs.
+func (i *Installation) reread() error {
+	i.files.live.Reread()
+	if err := i.files.dropped.Reread(); err != nil {
+		return err
+	}
+	previous := i.plan.Load()
+	next := i.files.plan(previous)
+	i.report(previous, next)
+	specs := i.files.specs(next)
+	i.plan.Store(next)
+	i.files.gate.forget(next)
+	return i.Kernel.Apply(specs, i.files.settings(next))
 }
 
 // check checks limits, and now and then ends what running processes have left behind.
@@ -221,7 +251,7 @@ func (i *Installation) openStore(ctx context.Context, token string) (journal.Sto
 	if err != nil {
 		return nil, err
 	}
-	if i.options.Cluster != nil { // another node's token was there meanwhile
+	if i.options.Cluster != nil {
 		if err := replaceToken(filepath.Join(i.options.Home.Path(), contract.ControlToken), token); err != nil {
 			return nil, errors.Join(err, store.Close())
 		}

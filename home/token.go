@@ -18,9 +18,7 @@ import (
 // newToken writes a new token for the owner's clients to a file that only this user
 // can read. It replaces the previous token. On a full disk the previous one stays.
 func newToken(h *config.Home) (string, error) {
-	var raw [32]byte
-	_, _ = rand.Read(raw[:]) // never fails, by its documentation
-	token := hex.EncodeToString(raw[:])
+	token := randomToken()
 	file := filepath.Join(h.Path(), contract.ControlToken)
 	err := replaceToken(file, token)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
@@ -32,6 +30,12 @@ func newToken(h *config.Home) (string, error) {
 		return "", fmt.Errorf("write the control token: %w", err)
 	}
 	return token, nil
+}
+
+func randomToken() string {
+	var raw [32]byte
+	_, _ = rand.Read(raw[:]) // never fails, by its documentation
+	return hex.EncodeToString(raw[:])
 }
 
 func replaceToken(file, token string) error {

@@ -90,6 +90,18 @@ func newPlace(root, id string) place {
 	return p
 }
 
+// Reread reads the directory again now. It must not be called while Watch runs.
+func (d *Dir) Reread() error {
+	fresh, err := OpenDir(d.path)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.places = fresh.places
+	return nil
+}
+
 // Entries returns the current entries, by id.
 func (d *Dir) Entries() []Entry {
 	d.mu.Lock()

@@ -76,7 +76,7 @@ func openSeat(processes func() (*orphans.Processes, error)) func(context.Context
 			o.Environ = home.HarmlessEnviron(o.Environ)
 			o.Env = home.EnvironLookup(o.Environ)
 		}
-		o.Cluster, o.Files, o.Ready = s.Store, s.Files, s.Ready
+		o.Cluster, o.Files, o.Ready, o.Changed = s.Store, s.Files, s.Ready, s.Changed
 		return openWith(ctx, o)
 	}
 }
@@ -105,7 +105,9 @@ func clusterOptions(h *config.Home) (o cluster.Options, err error) {
 		DSN: os.Getenv(clusterDSN), Name: settings.Node, Cell: settings.Cell, Version: version, Home: h,
 		Standbys: settings.Standbys,
 		Log:      hclog.New(&hclog.LoggerOptions{Name: "cluster", Output: os.Stderr}),
-		Reach:    cluster.Reach{KeyFile: h.ClusterKey(), Listen: settings.Listen, Ports: ports, Control: portControl},
+		Reach: cluster.Reach{
+			KeyFile: h.ClusterKey(), Listen: settings.Listen, Ports: ports, Control: portControl, Check: home.CheckShared,
+		},
 	}
 	if o.DSN == "" {
 		if settings.DSNFile == "" {

@@ -63,6 +63,8 @@ type Place struct {
 	// Store waits until this node owns the cell, and returns its store.
 	Store func(context.Context) (journal.Store, error)
 	Files blobs.Files
+	// Changed counts the changes of the home's files that other nodes made.
+	Changed func() int64
 	// Ready must be called when the processes of extensions run.
 	Ready func()
 }

@@ -9,7 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/switchboard-run/switchboard/home/cluster/link"
+	"github.com/switchboard-run/switchboard/home/cluster/shared"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/store/postgres"
 )
@@ -23,6 +26,8 @@ type Reach struct {
 	// Control names that of the command line.
 	Ports   func(*config.Home) []link.Port
 	Control string
+	// Check returns what is wrong with the text of a file that nodes share.
+	Check func(name string, text []byte) error
 }
 
 // Facts are what a node tells the others about itself, in PostgreSQL.
@@ -34,6 +39,7 @@ type Facts struct {
 type reach struct {
 	Reach
 	node     string
+	log      hclog.Logger
 	database *postgres.Database
 	key      *link.Key
 	link     *link.Link // nil: this node lacks the key
@@ -45,7 +51,7 @@ type reach struct {
 }
 
 func (n *Node) openReach(ctx context.Context) (_ *reach, err error) {
-	r := &reach{Reach: n.options.Reach, node: n.options.Name, database: n.database}
+	r := &reach{Reach: n.options.Reach, node: n.options.Name, log: n.options.Log, database: n.database}
 	others, err := keysOf(ctx, n.database, r.node)
 	if err != nil {
 		return nil, err
@@ -147,11 +153,11 @@ func (r *reach) address(ctx context.Context, node string) (string, error) {
 }
 
 // serve lets the other nodes reach a cell of this one.
-func (r *reach) serve(cell string, home *config.Home) (stop func()) {
+func (r *reach) serve(cell string, home *config.Home, files *shared.Files) (stop func()) {
 	if r.link == nil {
 		return func() {}
 	}
-	return r.link.Serve(cell, r.Ports(home))
+	return r.link.Serve(cell, r.Ports(home), edits(files))
 }
 
 func (r *reach) close() {

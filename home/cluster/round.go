@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/switchboard-run/switchboard/home/cluster/link"
+	"github.com/switchboard-run/switchboard/home/cluster/shared"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/store/commitlog"
@@ -23,6 +25,8 @@ type round struct {
 	log      *seenLog
 	kernel   *opening // nil: no extensions are held ready
 	relay    *link.Relay
+	via      atomic.Pointer[link.Relay] // the same, for others
+	files    *shared.Files              // nil: this node shares none
 	// lost is what the log lost while this node followed it: entries that PostgreSQL had
 	// reported.
 	lost    *commitlog.Position
@@ -46,6 +50,15 @@ const followAgain = time.Second
 
 func (r *round) serve(ctx context.Context) (err error) {
 	defer r.unrelay()
+	if r.files, err = r.node.reach.share(r.name, r.home); err != nil {
+		return err
+	}
+	if r.files != nil {
+		running, stop := context.WithCancel(ctx)
+		defer r.files.Leave()
+		defer stop()
+		go r.files.Run(running)
+	}
 	for first := true; ; first = false {
 		o := r.last()
 		if o.gone || o.absent {
@@ -64,6 +77,7 @@ func (r *round) serve(ctx context.Context) (err error) {
 			if r.relay, err = r.node.reach.relay(r.name, r.home, owner); err != nil {
 				return err
 			}
+			r.via.Store(r.relay)
 		}
 		switch {
 		case o.take:
@@ -103,6 +117,9 @@ func (r *round) follow(ctx context.Context) error {
 		if text != r.problem {
 			r.node.options.Log.Warn("following the log failed; this is tried again", "cell", r.name, "error", err)
 		}
+	}
+	if err == nil && (progress.Entries > 0 || r.at == (commitlog.Position{})) {
+		err = followFiles(ctx, r.files, r.follower, &r.via)
 	}
 	r.problem = text
 	r.note(err)
@@ -166,6 +183,12 @@ func (r *round) open(ctx context.Context) *opening {
 		defer close(o.done)
 		o.kernel, o.err = r.node.options.Open(ctx, Place{
 			Cell: r.name, Own: r.own, Home: r.home, Files: newFiles(r.home.Files(), r.cell),
+			Changed: func() int64 {
+				if r.files == nil {
+					return 0
+				}
+				return r.files.Changed()
+			},
 			Store: func(ctx context.Context) (journal.Store, error) {
 				select {
 				case s := <-o.store:
@@ -201,6 +224,7 @@ func (r *round) cool() {
 
 func (r *round) unrelay() {
 	if r.relay != nil {
+		r.via.Store(nil)
 		r.relay.Close()
 		r.relay = nil
 	}
@@ -293,7 +317,11 @@ func (r *round) run(ctx context.Context, t *tenure) error {
 	defer k.cancel()
 	r.setReady(false)
 	r.unrelay() // its sockets are the kernel's
-	defer r.node.reach.serve(r.name, r.home)()
+	if err := ownFiles(t.lost, r.files, t.store); err != nil && t.lost.Err() == nil {
+		r.node.options.Log.Warn("the shared files of a cell could not be settled; this is tried again", "cell", r.name,
+			"error", err)
+	}
+	defer r.node.reach.serve(r.name, r.home, r.files)()
 	k.store <- &owned{t.store, t.Tenure}
 	<-k.done
 	if r.opened != nil {

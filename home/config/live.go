@@ -36,12 +36,17 @@ type Change struct{ Config, Secrets, Servers bool }
 // Errors; the caller decides whether to start with it.
 func Open(home *Home, env func(string) (string, bool)) *Live {
 	l := &Live{home: home, env: env, config: Default(), secrets: NewSecrets(nil, env)}
+	l.Reread()
+	return l
+}
+
+// Reread reads all files again now. It must not be called while Watch runs.
+func (l *Live) Reread() {
 	l.applied = l.state()
 	l.seen = l.applied
 	l.readConfig()
 	l.readSecrets()
 	l.readServers()
-	return l
 }
 
 // Config returns the configuration in force.

@@ -219,3 +219,9 @@ func write(h *config.Home, d Decisions) error {
 	}
 	return nil
 }
+
+// Check returns what is wrong with the text of a file with decisions.
+func Check(text []byte) error {
+	_, err := parse(text)
+	return err
+}

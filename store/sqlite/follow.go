@@ -218,3 +218,15 @@ func (f *Follower) rebuild(ctx context.Context, keep bool) error {
 
 // begin makes an empty database a copy at the beginning of the log.
 func begin(conn *sqlite.Conn) error { return script(conn, "PRAGMA journal_mode=WAL", logTables) }
+
+// Values returns the keys of an owner with a prefix in the copy.
+func (f *Follower) Values(ctx context.Context, owner, prefix string) (values []journal.KV, err error) {
+	if f.conn == nil || f.schema == 0 { // it begins with the log's first entry
+		return nil, nil
+	}
+	err = view(ctx, f.conn, func(r journal.Reader) (err error) {
+		values, err = r.KVScan(owner, prefix, "", 0)
+		return err
+	})
+	return values, err
+}

@@ -77,6 +77,7 @@ type Link struct {
 // owned is a cell that this node owns.
 type owned struct {
 	ports map[string]Port
+	files http.Handler    // takes edits of shared files; nil: none are shared
 	over  context.Context // ends with the ownership
 }
 
@@ -127,10 +128,10 @@ func (l *Link) Close() {
 }
 
 // Serve lets the other nodes reach the ports of a cell, which this node owns until stop
-// is called.
-func (l *Link) Serve(cell string, ports []Port) (stop func()) {
+// is called. Their edits of shared files go to files.
+func (l *Link) Serve(cell string, ports []Port, files http.Handler) (stop func()) {
 	over, end := context.WithCancel(context.Background())
-	c := &owned{ports: map[string]Port{}, over: over}
+	c := &owned{ports: map[string]Port{}, files: files, over: over}
 	for _, p := range ports {
 		c.ports[p.Name] = p
 	}
@@ -151,6 +152,13 @@ func (l *Link) routes() http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET "+root+"{cell}/tokens", l.owner(l.tokens))
 	m.HandleFunc("POST "+root+"{cell}/ports/{port}", l.owner(l.port))
+	m.HandleFunc("PUT "+root+"{cell}/files", l.owner(func(w http.ResponseWriter, r *http.Request, c *owned) {
+		if c.files == nil {
+			http.Error(w, fmt.Sprintf("the node %s does not share its files", l.options.Node), http.StatusNotFound)
+			return
+		}
+		c.files.ServeHTTP(w, r)
+	}))
 	return m
 }
 
@@ -264,9 +272,19 @@ func (l *Link) client(node, address string) *http.Client {
 	}
 }
 
-// do makes a request about a cell. Any other status than the wanted one is an error.
-func do(ctx context.Context, c *http.Client, method, cell, path string, wanted int) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, "https://node"+root+cell+path, http.NoBody)
+// Refused is an answer of another node with a status that was not wanted.
+type Refused struct {
+	Status int
+	Reason string
+}
+
+// Error implements error.
+func (r *Refused) Error() string { return fmt.Sprintf("%s (status %d)", r.Reason, r.Status) }
+
+// do makes a request about a cell. Any other status than the wanted one is a *Refused.
+func do(ctx context.Context, c *http.Client, method, cell, path string, body io.Reader, wanted int,
+) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "https://node"+root+cell+path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -279,9 +297,9 @@ func do(ctx context.Context, c *http.Client, method, cell, path string, wanted i
 		return nil, err
 	}
 	if answer.StatusCode != wanted {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 8<<10))
 		_ = answer.Body.Close()
-		return nil, fmt.Errorf("%s (status %d)", strings.TrimSpace(string(text)), answer.StatusCode)
+		return nil, &Refused{answer.StatusCode, strings.TrimSpace(string(text))}
 	}
 	return answer, nil
 }

@@ -119,7 +119,7 @@ func TestARelayFollowsTheOwner(t *testing.T) {
 	t.Parallel()
 	k := NewKey()
 	a, b, c := open(t, k, "a"), open(t, k, "b"), open(t, k, "c")
-	stop := a.Serve("home & more", []Port{echoing(t, "a")})
+	stop := a.Serve("home & more", []Port{echoing(t, "a")}, nil)
 	found := at("a", a.Address())
 	r, p := standby(t, c, found)
 	owner := func(node string) func() bool {
@@ -149,7 +149,7 @@ func TestARelayFollowsTheOwner(t *testing.T) {
 	if _, err := reader.ReadString('\n'); !errors.Is(err, io.EOF) && err == nil {
 		t.Error("a connection goes on without its owner")
 	}
-	b.Serve("home & more", []Port{echoing(t, "b")})
+	b.Serve("home & more", []Port{echoing(t, "b")}, nil)
 	found.Store(&[2]string{"b", b.Address()})
 	eventually(t, "another owner", owner("b"))
 	if got, err := ask(t, p, "hello"); got != "b hello\n" {
@@ -165,7 +165,7 @@ func TestAWrongAddressGetsNothing(t *testing.T) {
 	t.Parallel()
 	k := NewKey()
 	c := open(t, k, "c")
-	served := func(l *Link) *Link { l.Serve("home & more", []Port{echoing(t, "evil")}); return l }
+	served := func(l *Link) *Link { l.Serve("home & more", []Port{echoing(t, "evil")}, nil); return l }
 	another := served(open(t, NewKey(), "a"))
 	sibling := served(open(t, k, "b")) // a node of the cluster, but not the one that is meant
 	for what, address := range map[string]string{"another key": another.Address(), "another node": sibling.Address()} {
@@ -214,7 +214,7 @@ func TestANodeRefusesStrangers(t *testing.T) {
 	k := NewKey()
 	a := open(t, k, "a")
 	port := echoing(t, "a")
-	a.Serve("home", []Port{port})
+	a.Serve("home", []Port{port}, nil)
 	get := func(config *tls.Config) (string, error) {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+a.Address()+root+"home/tokens", http.NoBody)

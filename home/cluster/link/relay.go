@@ -2,6 +2,7 @@ package link
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,6 +111,29 @@ func (x *Relay) Owner() (node, why string) {
 	return "", x.why
 }
 
+// sendTime bounds the sending of an edit.
+const sendTime = 10 * time.Second
+
+// Send sends an edit of a shared file to the owner, and returns its answer. An error of
+// type *Refused is one, too.
+func (x *Relay) Send(edit []byte) (answer []byte, err error) {
+	x.mu.Lock()
+	owner, why := x.owner, x.why
+	x.mu.Unlock()
+	if owner == nil {
+		return nil, errors.New(why)
+	}
+	ctx, cancel := context.WithTimeout(owner.over, sendTime)
+	defer cancel()
+	got, err := do(ctx, owner.client, http.MethodPut, url.PathEscape(x.Cell), "/files", bytes.NewReader(edit),
+		http.StatusOK)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer got.Body.Close()
+	return io.ReadAll(io.LimitReader(got.Body, 1<<10))
+}
+
 func (x *Relay) listen(p Port) (net.Listener, error) {
 	if p.Network != "unix" {
 		return net.Listen(p.Network, p.Address) //nolint:noctx // making a socket does not wait
@@ -143,7 +167,7 @@ func (x *Relay) connect(ctx context.Context, port string, c net.Conn) {
 	if owner != nil {
 		var answer *http.Response
 		answer, err = do(owner.over, owner.client, http.MethodPost, url.PathEscape(x.Cell), "/ports/"+port,
-			http.StatusSwitchingProtocols)
+			http.NoBody, http.StatusSwitchingProtocols)
 		if err == nil {
 			stream, duplex := answer.Body.(io.ReadWriteCloser)
 			if duplex {
@@ -236,7 +260,7 @@ func (x *Relay) session(ctx context.Context) error {
 	silent := time.AfterFunc(silentTime, end)
 	defer silent.Stop()
 	client := x.link.client(node, address)
-	answer, err := do(over, client, http.MethodGet, url.PathEscape(x.Cell), "/tokens", http.StatusOK)
+	answer, err := do(over, client, http.MethodGet, url.PathEscape(x.Cell), "/tokens", http.NoBody, http.StatusOK)
 	if err != nil {
 		return fmt.Errorf("%s owns it, which can't be reached at %s: %w", node, address, plain(err))
 	}
