@@ -31,6 +31,7 @@ import (
 	"github.com/switchboard-run/switchboard/home/launch"
 	"github.com/switchboard-run/switchboard/home/limits"
 	"github.com/switchboard-run/switchboard/home/orphans"
+	"github.com/switchboard-run/switchboard/home/pin"
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/blobs"
 	"github.com/switchboard-run/switchboard/kernel/directory"
@@ -67,6 +68,8 @@ type Options struct {
 	Ready   func()
 	// Changed counts the changes of files that another node of the cluster made; nil: none.
 	Changed func() int64
+	// Pinned: only programs run that were allowed on this machine, see package pin.
+	Pinned bool
 	// Processes are those of this program; nil: the installation's own. Installations in one
 	// program share them.
 	Processes *orphans.Processes
@@ -272,6 +275,9 @@ func (i *Installation) Run(ctx context.Context) error {
 	background.Go(func() { i.files.live.Watch(watchCtx, func(config.Change) { i.replan() }) })
 	background.Go(func() { i.files.dropped.Watch(watchCtx, func([]manifests.Change) { i.replan() }) })
 	background.Go(func() { i.files.consent.Watch(watchCtx, i.replan) })
+	if i.options.Pinned {
+		background.Go(func() { pin.Watch(watchCtx, i.options.Home, i.replan) })
+	}
 	background.Go(func() { i.followOffers(watchCtx) })
 	background.Go(func() {
 		i.planMu.Lock()

@@ -8,6 +8,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/switchboard-run/switchboard/home/install"
+	"github.com/switchboard-run/switchboard/home/pin"
 )
 
 // ErrAsksMore means that a version asks for more than is allowed, and that an earlier one
@@ -100,6 +101,11 @@ func (o *Offer) Install(ctx context.Context, a Answer) (Consent, error) {
 	}
 	if err := o.Commit(ctx, a.Replace); err != nil {
 		return o.Asked, err
+	}
+	if options := i.files.options; options.Pinned && m.Run.Command != "" {
+		if err := pin.Allow(ctx, options.Home, m); err != nil {
+			return o.Asked, err
+		}
 	}
 	return i.Consent(m)
 }

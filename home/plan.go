@@ -13,6 +13,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/sandbox"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/home/consent"
+	"github.com/switchboard-run/switchboard/home/pin"
 	"github.com/switchboard-run/switchboard/kernel"
 	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/supervisor"
@@ -27,10 +28,11 @@ type files struct {
 	builtins []manifests.Entry
 	consent  *consent.Live
 	gate     *gate
+	pins     pin.Checker
 }
 
 func openFiles(o Options, live *config.Live) (f *files, err error) {
-	f = &files{options: o, live: live, gate: newGate()}
+	f = &files{options: o, live: live, gate: newGate(), pins: pin.Checker{Home: o.Home}}
 	var builtinErr error
 	var reading sync.WaitGroup
 	reading.Go(func() { f.builtins, builtinErr = manifests.LoadBuiltin(o.Builtins, o.BuiltinsPrefix) })
@@ -97,7 +99,7 @@ func (f *files) plan(previous *plan) *plan {
 	}
 	f.judge(p)
 	set := manifests.Resolve(p.entries, manifests.Options{
-		KernelVersion: f.options.Version, Enabled: f.enabledWith(p), Refuse: refuseFor(f.options, c),
+		KernelVersion: f.options.Version, Enabled: f.enabledWith(p), Refuse: f.refuse(c),
 		Consent: p.permitted,
 	})
 	for _, d := range set.Disabled {
@@ -144,6 +146,18 @@ func (f *files) plan(previous *plan) *plan {
 	}
 	p.planLinks()
 	return p
+}
+
+// refuse returns why an extension does not run on this machine.
+func (f *files) refuse(c *config.Config) func(*manifests.Manifest) error {
+	refused := refuseFor(f.options, c)
+	return func(m *manifests.Manifest) error {
+		err := refused(m)
+		if err == nil && f.options.Pinned && m.Run.Command != "" {
+			err = f.pins.Check(m)
+		}
+		return err
+	}
 }
 
 // settings returns the kernel's settings for a plan.

@@ -76,6 +76,7 @@ func openSeat(processes func() (*orphans.Processes, error)) func(context.Context
 			o.Environ = home.HarmlessEnviron(o.Environ)
 			o.Env = home.EnvironLookup(o.Environ)
 		}
+		o.Pinned = true
 		o.Cluster, o.Files, o.Ready, o.Changed = s.Store, s.Files, s.Ready, s.Changed
 		return openWith(ctx, o)
 	}

@@ -18,7 +18,7 @@ import (
 
 func newClusterCommand() *cobra.Command {
 	return group("cluster", "Share the state with other machines, over PostgreSQL", newClusterJoin(), newClusterLeave(),
-		newClusterRestore(), newClusterKey())
+		newClusterRestore(), newClusterKey(), newClusterAllow())
 }
 
 func newClusterJoin() *cobra.Command {

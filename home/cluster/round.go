@@ -11,6 +11,7 @@ import (
 	"github.com/switchboard-run/switchboard/home/cluster/link"
 	"github.com/switchboard-run/switchboard/home/cluster/shared"
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/home/pin"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/store/commitlog"
 	"github.com/switchboard-run/switchboard/store/postgres"
@@ -50,6 +51,9 @@ const followAgain = time.Second
 
 func (r *round) serve(ctx context.Context) (err error) {
 	defer r.unrelay()
+	if err := pin.Begin(ctx, r.home); err != nil {
+		return err
+	}
 	if r.files, err = r.node.reach.share(r.name, r.home); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -261,8 +262,23 @@ func checkLinks(dir string) error {
 // hashOf returns the hash of an extension: names, contents, executable bits and links,
 // except the record and what the extension may write.
 func hashOf(ctx context.Context, dir string, m *manifests.Manifest) (string, error) {
+	return hashBut(ctx, dir, append(writable(m), manifests.RecordName))
+}
+
+// Programs returns the hash of what an extension runs: how it is started, and all files of
+// its directory but for the rest of the manifest, the record and what it may write.
+func Programs(ctx context.Context, m *manifests.Manifest) (string, error) {
+	run, err := json.Marshal([]any{m.Run.Command, m.Run.Args, m.Run.Env})
+	if err != nil {
+		return "", err
+	}
+	files, err := hashBut(ctx, m.Dir(), append(writable(m), manifests.RecordName, manifests.FileName))
+	sum := sha256.Sum256([]byte(files + string(run)))
+	return hex.EncodeToString(sum[:]), err
+}
+
+func hashBut(ctx context.Context, dir string, skip []string) (string, error) {
 	sum := sha256.New()
-	skip := append(writable(m), manifests.RecordName)
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
