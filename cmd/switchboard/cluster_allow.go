@@ -15,7 +15,7 @@ func newClusterAllow() *cobra.Command {
 		Use: "allow EXTENSION", Short: "Let this machine run an extension's program as it is now", Args: cobra.ExactArgs(1),
 		Long: "The machines of a cluster share manifests, not programs. A program runs on a machine only if its files, and\n" +
 			"the command that starts it, are those that were allowed there: by `switchboard extensions install`, or by this\n" +
-			"command, which shows the command line first. It works with and without a running kernel.",
+			"command, which prints the command line. It works with and without a running kernel.",
 		Example: "  scp -r kitchen:.local/share/switchboard/extensions/jotter ~/.local/share/switchboard/extensions/\n" +
 			"  switchboard cluster allow jotter",
 		RunE: func(c *cobra.Command, args []string) error {
