@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -167,4 +169,53 @@ func TestRecipeOfACalendar(t *testing.T) {
 		"end": "2027-03-02T00:00:00Z", "calendarUrl": base + "/anna/home/"}), openaitest.Say("The dentist."))
 	p.ask("What is on that day?")
 	contains(t, "the events", w.lastResult(), "Dentist")
+}
+
+// GitHub's server is a program that is in PATH or not. It reaches a fake of the API as it
+// would a GitHub Enterprise Server, whose port it takes for granted.
+func TestRecipeOfGitHub(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("github-mcp-server")
+	if err != nil {
+		t.Skip(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:80")
+	if err != nil {
+		t.Skip("the fake of GitHub's API needs port 80: ", err)
+	}
+	api := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer ghp_test" {
+			rw.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		switch rw.Header().Set("Content-Type", "application/json"); r.URL.Path {
+		case "/api/v3/repos/anna/quay/issues/7":
+			_, _ = rw.Write([]byte(`{"number": 7, "title": "The crane squeaks", "state": "open", "user": {"login": "boris"}}`))
+		case "/api/v3/search/issues":
+			_, _ = rw.Write([]byte(`{"total_count": 1, "items": [{"number": 7, "title": "The crane squeaks"}]}`))
+		default:
+			rw.WriteHeader(http.StatusNotFound)
+			_, _ = rw.Write([]byte(`{"message": "Not Found"}`))
+		}
+	}), ReadHeaderTimeout: patience}
+	go func() { _ = api.Serve(listener) }()
+	t.Cleanup(func() { _ = api.Close() })
+	w := newWorld(t, withModel)
+	w.env["PATH"] = filepath.Dir(program) + ":" + os.Getenv("PATH")
+	w.write("GITHUB_TOKEN=ghp_test\n", 0o600, "secrets.env")
+	w.config("extensions: {mcp: {allow: [github]}}")
+	w.mcp(map[string]any{"github": recipe(t, "github", `"GITHUB_READ_ONLY":"1"`,
+		`"GITHUB_READ_ONLY":"1","GITHUB_HOST":"http://127.0.0.1"`, `"api.github.com"`, `"127.0.0.1:80"`)})
+	w.start()
+	w.mcpReady("github")
+	p := w.attach()
+	issue := map[string]any{"method": "get", "owner": "anna", "repo": "quay", "issue_number": 7}
+	w.model.Queue(use("mcp/github__issue_read", issue), openaitest.Say("It squeaks."))
+	p.ask("What is issue 7?") // without a question: it only reads
+	contains(t, "the issue", w.lastResult(), "The crane squeaks")
+	w.uses(p, "github__search_issues", map[string]any{"query": "squeaks"})
+	contains(t, "what was found", w.lastResult(), "The crane squeaks")
+	if slices.ContainsFunc(w.toolsOf("orchestrator"), func(name string) bool { return strings.Contains(name, "write") }) {
+		t.Error("a server that only reads gives tools that write")
+	}
 }
