@@ -15,6 +15,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/extensions/agent"
+	"github.com/switchboard-run/switchboard/extensions/mcp"
 	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/manifests"
@@ -101,6 +102,8 @@ func (d *diagnosis) extensionFiles(h *config.Home, seen *home.Inspection, runnin
 		switch {
 		case e.Disabled != nil && e.Disabled.Cause == manifests.SwitchedOff:
 			switch {
+			case e.ID == mcp.ID:
+				d.add("Extensions", levelNote, "", "%s runs while mcp.json has servers, unless config.yaml disables it", e.ID)
 			case e.Manifest.Optional && needsSecret(e.Manifest):
 				d.add("Extensions", levelNote, "", "%s is optional; set %s to use it", e.ID, e.Manifest.Secrets[0].Name)
 			case e.Manifest.Optional:

@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/mcpfile"
 	"github.com/switchboard-run/switchboard/extensions/mcp"
+	"github.com/switchboard-run/switchboard/home"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
 
@@ -20,7 +21,11 @@ func serverOf(id string) (server string, ok bool) { return strings.CutPrefix(id,
 
 // decideServer allows or refuses an MCP server.
 func decideServer(c *cobra.Command, k *admin.Client, verb, server string, asJSON bool) error {
-	return hinted(runTool(c, k, "mcp/"+verb, map[string]any{"server": server}, asJSON), "switchboard extensions servers")
+	err := runTool(c, k, "mcp/"+verb, map[string]any{"server": server}, asJSON)
+	if err == nil {
+		return nil
+	}
+	return hinted(noServers(err), "switchboard extensions servers")
 }
 
 // readServers returns the MCP servers; none if the extension that connects them does not
@@ -84,6 +89,25 @@ func (d *diagnosis) servers(ctx context.Context, k *admin.Client, extensions []*
 	}
 }
 
+// noServers explains an error of the extension that connects the servers: without any it
+// does not run.
+func noServers(err error) error {
+	h, homeErr := findHome()
+	if homeErr != nil {
+		return err
+	}
+	switch seen, inspectErr := inspect(h); {
+	case inspectErr != nil:
+	case seen.ServersErr != nil:
+		return seen.ServersErr
+	case slices.ContainsFunc(seen.Entries, func(e home.InspectedEntry) bool {
+		return e.ID == mcp.ID && e.Disabled != nil
+	}):
+		return fmt.Errorf("there are none in %s: put the file that you use with Claude Desktop or VS Code there", h.Servers())
+	}
+	return err
+}
+
 func newExtensionsServers() *cobra.Command {
 	c := &cobra.Command{
 		Use: "servers", Short: "List the MCP servers of mcp.json", Args: cobra.NoArgs,
@@ -94,7 +118,7 @@ func newExtensionsServers() *cobra.Command {
 	c.RunE = withKernel("list the MCP servers", func(c *cobra.Command, k *admin.Client, _ []string) error {
 		all, err := callTool[[]*mcpfile.Status](c.Context(), k, "mcp/status", map[string]any{})
 		if err != nil {
-			return err
+			return noServers(err)
 		}
 		return list(c, *asJSON, all, "ID CONSENT STATE TOOLS PROMPTS DETAIL | PROMPTS", "There are no MCP servers.",
 			func(_ *printer, s *mcpfile.Status) []cell {

@@ -35,7 +35,7 @@ func newMCPLogin() *cobra.Command {
 		defer cancel()
 		all, err := callTool[[]*mcpfile.Status](ctx, k, "mcp/status", map[string]any{})
 		if err != nil {
-			return err
+			return noServers(err)
 		}
 		port := 0
 		for _, s := range all {

@@ -367,3 +367,14 @@ func TestTheSearchFindsOneOfManyMCPTools(t *testing.T) {
 		t.Errorf("the first request has %d bytes: %s", len(first.Raw), first.Raw)
 	}
 }
+
+// While mcp.json starts nothing, the command line says what is wrong with it.
+func TestTheCommandLineSaysWhyThereAreNoServers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	w.refused("there are none in", "extensions", "servers")
+	w.write(`{"mcpServers": {"a": {"command": 5}, "b": {"args": ["x"]}}}`, 0o600, "mcp.json")
+	w.refused("mcp.json:1:", "extensions", "servers")
+	w.refused(`the server "b" has neither`, "extensions", "allow", "mcp/b")
+}
