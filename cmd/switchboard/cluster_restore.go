@@ -17,14 +17,14 @@ func newClusterRestore() *cobra.Command {
 	var dry, yes bool
 	c := &cobra.Command{
 		Use: "restore CELL", Short: "Restore a cell to an earlier point", Args: cobra.ExactArgs(1),
-		Long: "Makes the state of a cell what it was at a time, or after a commit of its log, and shows first what would be\n" +
-			"lost. The nodes may run: they begin again with the old state. What waits in it may have been done since: it is\n" +
+		Long: "Makes the state of a cell what it was at a time, or after a commit of its log, and shows first what would\n" +
+			"be lost. The nodes may run: they begin again with the old state. What waits in it may have been done since: it is\n" +
 			"marked, as after the restore of a backup. A later restore can take it back.",
 		Example: "  switchboard cluster restore main --at \"2026-05-04 18:30\" --dry-run\n" +
 			"  switchboard cluster restore main --position 41200",
 	}
 	asJSON := jsonFlag(c)
-	c.Flags().StringVar(&seat.dsnFile, "dsn-file", "", "file with the connection string of PostgreSQL, for this user alone")
+	c.Flags().StringVar(&seat.dsnFile, "dsn-file", "", "file with PostgreSQL's connection string, for this user alone")
 	c.Flags().StringVar(&at, "at", "", "time, such as \"2026-05-04 18:30\"")
 	c.Flags().Int64Var(&o.Position, "position", 0, "number of a commit")
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be lost")
