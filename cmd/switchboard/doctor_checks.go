@@ -17,6 +17,7 @@ import (
 	"github.com/switchboard-run/switchboard/extensions/agent"
 	"github.com/switchboard-run/switchboard/extensions/mcp"
 	"github.com/switchboard-run/switchboard/home"
+	"github.com/switchboard-run/switchboard/home/cluster/shared"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/sdk/admin"
@@ -70,6 +71,10 @@ func (d *diagnosis) files(h *config.Home, seen *home.Inspection) {
 		default:
 			d.add("Configuration", levelOK, "", "%s", f.path)
 		}
+	}
+	for _, path := range shared.Asides(h) {
+		d.add("Configuration", levelWarning, "put what you still want of it into the file, and delete it",
+			"%s: an edit that is not in force", path)
 	}
 	if seen.ConsentErr != nil {
 		d.add("Configuration", levelError, "Nothing runs that it does not allow.", "%s", seen.ConsentErr)
