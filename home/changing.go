@@ -154,8 +154,9 @@ func Installed(ctx context.Context, o Options, id string) (*install.Record, erro
 func (o *Offer) response() *adminv1.InstallResponse {
 	m, asked := o.Manifest, o.Asked
 	r := &adminv1.InstallResponse{
-		Id: m.ID, Name: valid(m.Name), Version: m.Version, Description: valid(m.Description), Source: valid(o.Record.Source.String()),
-		Publisher: valid(o.Record.Publisher), Hash: o.Record.Hash, Uses: asked.Uses, Current: o.Current(), Older: o.Older(),
+		Id: m.ID, Name: valid(m.Name), Version: m.Version, Description: valid(m.Description),
+		Source: valid(o.Record.Source.String()), Publisher: valid(o.Record.Publisher),
+		Hash: o.Record.Hash, Uses: asked.Uses, Current: o.Current(), Older: o.Older(),
 	}
 	if len(asked.Asks) > 0 || m.Provides.Tools {
 		state := "asks"

@@ -88,7 +88,8 @@ func openInstallation(c *cobra.Command, f fetchFlags) (*installation, error) {
 	if err != nil {
 		return x, err
 	}
-	if x.installer, err = home.OpenInstaller(x.options, install.Options{Insecure: f.insecure, Timeout: f.timeout}); err != nil {
+	x.installer, err = home.OpenInstaller(x.options, install.Options{Insecure: f.insecure, Timeout: f.timeout})
+	if err != nil {
 		return x, err
 	}
 	if x.kernel, err = dial(c.Context(), x.home); err != nil && !errors.Is(err, admin.ErrNotRunning) {

@@ -51,7 +51,9 @@ func (b *board) installations(mux *http.ServeMux) {
 		if err != nil {
 			return "", "", err
 		}
-		x := q.settled(o.GetId(), func(x *adminv1.Extension) bool { return x.GetVersion() == o.GetVersion() && admin.Settled(x) })
+		x := q.settled(o.GetId(), func(x *adminv1.Extension) bool {
+			return x.GetVersion() == o.GetVersion() && admin.Settled(x)
+		})
 		said := q.say("%s %s is installed.", o.GetId(), o.GetVersion())
 		if x.GetState() == "not_allowed" {
 			said += " " + q.say("It doesn't run until you allow it.")
@@ -124,7 +126,8 @@ func (q *request) installBlock() block {
 		Action: lookPath, Label: q.say("Look at it"), Open: true, Fields: []field{
 			{
 				Name: "source", Label: q.say("Where it is"), Type: "text", Required: true,
-				Hint: q.say("The address of a git repository or of an archive (.tar.gz, .zip), or a path on the machine with Switchboard."),
+				Hint: q.say("The address of a git repository or of an archive (.tar.gz, .zip), or a path on the machine with " +
+					"Switchboard."),
 			},
 			{
 				Name: "index", Label: q.say("Index"), Type: "text",
@@ -136,7 +139,8 @@ func (q *request) installBlock() block {
 
 // enableForm enables an extension that the configuration leaves out.
 func (q *request) enableForm(x *adminv1.Extension) form {
-	return form{Action: extensionsPath + "/enable", Label: q.say("Enable"), Hidden: []hidden{{"id", x.GetId()}}, Open: true}
+	id := []hidden{{"id", x.GetId()}}
+	return form{Action: extensionsPath + "/enable", Label: q.say("Enable"), Hidden: id, Open: true}
 }
 
 // changeForms update, disable and remove an extension.
@@ -193,8 +197,8 @@ func (q *request) offerSheet(o *adminv1.InstallResponse) *sheet {
 		about.Problems = append(about.Problems, q.say("This version is older than the installed one."))
 	}
 	if o.GetForeign() != "" {
-		about.Problems = append(about.Problems,
-			q.say("The files that are there were not installed by Switchboard, or have been changed since. They would be replaced."))
+		about.Problems = append(about.Problems, q.say("The files that are there were not installed by Switchboard, or have "+
+			"been changed since. They would be replaced."))
 	}
 	s.Blocks = append(s.Blocks, about)
 	c := o.GetConsent()

@@ -119,8 +119,8 @@ func (d *Door) Handler(next http.Handler, public ...string) http.Handler {
 		case !ok:
 			w.Header().Set("Connection", "close")
 			w.Header().Set("WWW-Authenticate", `Bearer realm="switchboard"`)
-			d.refuse(w, r, http.StatusUnauthorized, words.Sprintf("you are not logged in: run `switchboard web` on the machine of "+
-				"the assistant, or write /web to it on another channel, and open the link"))
+			d.refuse(w, r, http.StatusUnauthorized, words.Sprintf("you are not logged in: run `switchboard web` on the "+
+				"machine of the assistant, or write /web to it on another channel, and open the link"))
 		default:
 			ctx := With(r.Context(), v)
 			if lasts(r.URL.Path) {

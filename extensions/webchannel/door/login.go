@@ -102,7 +102,8 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request) {
 	token, err := d.use(r.Context(), r.URL.Query().Get("code"), r.UserAgent())
 	if err != nil {
 		d.refuse(w, r, http.StatusForbidden,
-			words.Sprintf("this link was used already or has expired: run `switchboard web` again, or write /web to your assistant"))
+			words.Sprintf("this link was used already or has expired: run `switchboard web` again, or write /web to your "+
+				"assistant"))
 		return
 	}
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure on loopback without TLS would keep browsers out

@@ -15,7 +15,8 @@ import (
 
 var refusal = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("refusal").Parse(`<!doctype html><html lang="{{.Language}}">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
 <title>Switchboard</title>{{with .Style}}<link rel="stylesheet" href="{{.}}">{{end}}</head>
 <body class="refused"><main><h1>Switchboard</h1>
 <p>{{range .Parts}}{{if .Code}}<code>{{.Text}}</code>{{else}}{{.Text}}{{end}}{{end}}</p></main></body></html>

@@ -128,7 +128,8 @@ func (p *picture) add(n *admin.Node, level int) {
 	ended := n.Ended(p.language, func(_, shown string) string { return shown })
 	x := row{
 		Level: min(level, most), Title: n.Title(p.language, plain), Text: n.Text,
-		Ended: strings.TrimLeft(ended, ":, "), State: color(n.State), After: admin.Duration(p.language, p.Trace.After(n)), Asked: n.ID == p.Trace.Asked, Href: href(n),
+		Ended: strings.TrimLeft(ended, ":, "), State: color(n.State), After: admin.Duration(p.language, p.Trace.After(n)),
+		Asked: n.ID == p.Trace.Asked, Href: href(n),
 	}
 	if n.Kind == admin.KindTool && n.State == "done" {
 		x.Result = n.Result
