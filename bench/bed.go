@@ -20,6 +20,8 @@ type bench struct {
 	rounds int
 	quick  bool
 	stored int // settled events
+	// prepare changes the homes of some measurements; nil: nothing does.
+	prepare func(*bed) error
 }
 
 func (b *bench) build() error {
@@ -45,10 +47,11 @@ type bed struct {
 	model    *openaitest.Server
 	kernel   *exec.Cmd
 	replies  chan telegramtest.Message
-	photo    *photo // that comes with each message; nil: none
-	chats    int    // that paced messages come from; 0: pacedChats
-	people   int    // of a household; 0: none
-	way      *way   // nil: over Telegram
+	photo    *photo   // that comes with each message; nil: none
+	chats    int      // that paced messages come from; 0: pacedChats
+	people   int      // of a household; 0: none
+	way      *way     // nil: over Telegram
+	args     []string // of the kernel
 }
 
 // newBed makes a home and the servers, without a kernel.
@@ -86,7 +89,7 @@ func (b *bench) warmBed() (*bed, error) {
 }
 
 func (d *bed) start(binary string) error {
-	d.kernel = exec.Command(binary, "run")
+	d.kernel = exec.Command(binary, append([]string{"run"}, d.args...)...)
 	d.kernel.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + d.home, "SWITCHBOARD_HOME=" + d.home, "TZ=Europe/Berlin",
 		"TELEGRAM_BOT_TOKEN=" + d.telegram.Token(), "TELEGRAM_API_URL=" + d.telegram.URL(),
@@ -96,6 +99,9 @@ func (d *bed) start(binary string) error {
 		d.kernel.Env = append(d.kernel.Env, d.way.env...)
 	}
 	d.kernel.Stderr = os.Stderr
+	if len(d.args) > 0 { // it tells more than problems
+		d.kernel.Stderr = nil
+	}
 	err := d.kernel.Start()
 	if err != nil {
 		d.kernel = nil // nothing to stop

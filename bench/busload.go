@@ -187,6 +187,11 @@ func oneLoad(b *bench, count, window, together int, interval time.Duration) (r r
 		return r, err
 	}
 	defer d.close()
+	if b.prepare != nil {
+		if err := b.prepare(d); err != nil {
+			return r, err
+		}
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return r, err

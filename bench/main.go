@@ -41,6 +41,7 @@ var measurements = []struct {
 	{"tools", toolCalls},
 	{"installed", installed},
 	{"hostile", hostile},
+	{"cluster", cluster},
 }
 
 func main() {
@@ -60,7 +61,7 @@ func main() {
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
 	only := flag.String("only", "", "comma-separated: "+
 		"start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,"+
-		"channels,web,boards,browser,photos,household,tools,installed,hostile")
+		"channels,web,boards,browser,photos,household,tools,installed,hostile,cluster")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

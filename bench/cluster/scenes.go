@@ -58,7 +58,7 @@ func (s *stage) tell(w *world) error {
 // all are the scenes. Those that a spoiled kernel must not pass come first.
 var all = []scene{
 	{
-		name: "a statement of a dead owner arrives late", nodes: []string{"a", "b"}, spoil: "fence",
+		name: "a statement of a dead owner arrives late", nodes: []string{"a", "b"},
 		play: func(w *world, s *stage) error {
 			a := w.nodes[0]
 			late, held := holdAppend(a)
@@ -79,6 +79,21 @@ var all = []scene{
 				return err
 			}
 			return w.startAll()
+		},
+	},
+	{
+		name: "an owner that was cut off comes back", nodes: []string{"a", "b"}, kv: true, spoil: "fence",
+		play: func(w *world, s *stage) error {
+			a := w.nodes[0]
+			a.proxy.Down(true)
+			if err := w.ownedBy("b"); err != nil {
+				return err
+			}
+			if err := s.tell(w); err != nil {
+				return err
+			}
+			a.proxy.Down(false)
+			return s.tell(w)
 		},
 	},
 	{
@@ -431,7 +446,7 @@ const soon = 15 * time.Second
 
 // spoiled plays scenes with kernels that break a promise, and fails if nothing notices it.
 func spoiled(r *run, random *rand.Rand) error {
-	chosen := random.IntN(6)
+	chosen := 1 + random.IntN(6) // those with a spoil
 	for i, sc := range all {
 		if sc.spoil == "" || r.short && i != chosen || !strings.Contains(sc.name, r.like) {
 			continue

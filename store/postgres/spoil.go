@@ -19,7 +19,8 @@ var Appended func()
 
 // A spoiled log breaks its promises, to show that tests of several kernels would notice:
 //
-//	SWITCHBOARD_SPOIL_LOG  "fence": an append checks nothing; "head": it does not check the
+//	SWITCHBOARD_SPOIL_LOG  "fence": an append checks nothing, is sent until it
+//	                       happens, and the lease never ends; "head": it does not check the
 //	                       newest entry; "early": it is answered before it is sent; "plain":
 //	                       an unknown outcome is resolved by a read; "alone": the group of
 //	                       an unknown outcome is refused, as if nothing had been sent;
@@ -29,7 +30,7 @@ func init() {
 	if spoil != "" && !slices.Contains([]string{"fence", "head", "early", "plain", "alone", "lease"}, spoil) {
 		panic(fmt.Sprintf("SWITCHBOARD_SPOIL_LOG is %q", spoil))
 	}
-	if spoil == "lease" {
+	if spoil == "lease" || spoil == "fence" {
 		leaseEnd = func(sent time.Time) time.Time { return sent.Add(time.Hour) }
 	}
 	wrapTenure = func(t *tenure) commitlog.Tenure {
@@ -58,7 +59,11 @@ func (t *spoiledTenure) Append(e commitlog.Entry) (err error) {
 		if err := (steps{t.tenure}).TryAppend(e); err != nil {
 			return fmt.Errorf("append entry %d: %s", e.Position, err) //nolint:errorlint // of another class
 		}
-	case "fence", "head", "plain":
+	case "fence":
+		for err = errFenced(t.state); err != nil && t.ctx.Err() == nil; pause(t.ctx, reconnectPause) {
+			err = spoiledSteps{steps{t.tenure}, t.how}.TryAppend(e)
+		}
+	case "head", "plain":
 		err = commitlog.Append(t.ctx, spoiledSteps{steps{t.tenure}, t.how}, e)
 	default:
 		err = t.tenure.Append(e)
