@@ -127,6 +127,11 @@ var events = []event{
 		owner.stop()
 		return began, 0
 	}},
+	{"the cell is moved", 4, func(w *world, owner *node) (time.Time, time.Duration) {
+		began := time.Now()
+		w.query("UPDATE switchboard.cell SET wanted = '" + w.others(owner)[0].name + "', ready = ''; NOTIFY switchboard")
+		return began, 0
+	}},
 	{"PostgreSQL is restarted", 3, func(w *world, _ *node) (time.Time, time.Duration) {
 		began := time.Now()
 		w.servers.Primary.Restart()
