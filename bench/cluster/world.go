@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"syscall"
@@ -220,5 +219,3 @@ func (w *world) failover() {
 		n.proxy.Cut()
 	}
 }
-
-var errCheck = errors.New("a check failed")
