@@ -22,7 +22,7 @@ func commits(r *run, random *rand.Rand) error {
 	return servers.Stand(func(g *servers.Ground) error {
 		s := servers.Start(g, false)
 		trace := ""
-		if _, _, err := r.at(s, "", func(w *world, trace0 string) { trace = trace0 }); err != nil {
+		if _, _, err := r.at(s, "", func(t string) { trace = t }); err != nil {
 			return err
 		}
 		n := strings.Count(trace, "\n")
@@ -66,7 +66,7 @@ func commits(r *run, random *rand.Rand) error {
 }
 
 // at runs one message on two nodes, the owner of which is killed at a point.
-func (r *run) at(s *servers.Pair, point string, traced func(w *world, trace string)) (c ledger.Counts, problems []string,
+func (r *run) at(s *servers.Pair, point string, traced func(trace string)) (c ledger.Counts, problems []string,
 	err error,
 ) {
 	err = servers.Stand(func(g *servers.Ground) error {
@@ -110,7 +110,7 @@ func (r *run) at(s *servers.Pair, point string, traced func(w *world, trace stri
 			if err != nil {
 				return err
 			}
-			traced(w, string(raw))
+			traced(string(raw))
 			return nil
 		}
 		_, more := w.check()
