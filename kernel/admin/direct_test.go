@@ -38,6 +38,7 @@ func serviceOf(w *kerneltest.World) *kernel.Service {
 
 // house is an installation.
 type house struct {
+	adminv1.UnimplementedInstallationServer
 	extensions []*adminv1.Extension
 }
 
