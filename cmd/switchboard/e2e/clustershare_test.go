@@ -48,3 +48,37 @@ func TestConfigurationFollowsOnEachNode(t *testing.T) {
 		t.Error("the new owner has an old configuration")
 	}
 }
+
+// A manifest reaches each node; its program runs only where it was allowed.
+func TestAProgramRunsOnlyWhereItWasAllowed(t *testing.T) {
+	t.Parallel()
+	_, all := nodes(t, "a", "b")
+	a, b := all[0], all[1]
+	const script = "#!/bin/sh\necho ran > \"$TMPDIR/ran\"\nsleep 1\n"
+	a.write(script, 0o700, "extensions", "jotter", "run")
+	a.write("api: 1\nid: jotter\nname: Jotter\nversion: 1.0.0\nrun: {command: ./run}\n", 0o600,
+		"extensions", "jotter", "manifest.yaml")
+	ran := func(w *world) bool {
+		_, err := os.Stat(w.file("data", "jotter", "tmp", "ran"))
+		return err == nil
+	}
+	a.start()
+	a.eventually("the program on the machine where it was from the beginning", func() bool { return ran(a) })
+	b.standsBy()
+	b.eventually("the manifest on the standby", func() bool {
+		_, err := os.Stat(b.file("extensions", "jotter", "manifest.yaml"))
+		return err == nil
+	})
+	b.write(script, 0o700, "extensions", "jotter", "run")
+	a.crash()
+	b.eventually("the standby to take over", func() bool { return b.owner() == b.home })
+	out, _, _ := b.cli("doctor", "--offline")
+	if !strings.Contains(out, "switchboard cluster allow jotter") {
+		t.Errorf("doctor does not name the program:\n%s", out)
+	}
+	if ran(b) {
+		t.Error("a program ran that was not allowed")
+	}
+	b.must("cluster", "allow", "jotter")
+	b.eventually("the program after it was allowed", func() bool { return ran(b) })
+}
