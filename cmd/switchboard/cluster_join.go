@@ -17,8 +17,8 @@ import (
 )
 
 func newClusterCommand() *cobra.Command {
-	return group("cluster", "Share the state with other machines, over PostgreSQL", newClusterJoin(), newClusterLeave(),
-		newClusterRestore(), newClusterKey(), newClusterAllow())
+	return group("cluster", "Share the state with other machines, over PostgreSQL", newClusterStatus(), newClusterDrain(),
+		newMove(), newClusterJoin(), newClusterLeave(), newClusterRestore(), newClusterKey(), newClusterAllow())
 }
 
 func newClusterJoin() *cobra.Command {

@@ -34,6 +34,13 @@ func newRootCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return startAndChat(c.Context()) },
 	}
+	cell := root.PersistentFlags().String("cell", "", "the cell of a cluster to work on (default: that of the home)")
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if *cell == "" || c.Flags().Lookup("cell").Value != root.PersistentFlags().Lookup("cell").Value {
+			return nil
+		}
+		return leadToCell(*cell)
+	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if m := wrongValue.FindStringSubmatch(err.Error()); m != nil {
 			wanted := "a whole number"
@@ -58,7 +65,7 @@ func newRootCommand() *cobra.Command {
 		newAgentsCommand(), newModelsCommand(),
 		newExtensionsCommand(), newSessionsCommand(), newSchedulesCommand(), newTasksCommand(), newLinksCommand(),
 		newMemoryCommand(), newMCPCommand(), newTokensCommand(),
-		newConfigCommand(), newServiceCommand(), newBackupCommand(), newClusterCommand())
+		newConfigCommand(), newServiceCommand(), newBackupCommand(), newClusterCommand(), newCellsCommand())
 	add("find", newEventsCommand(), newTraceCommand(), newLogsCommand(), newUsageCommand())
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
