@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/home/cluster"
 	"github.com/switchboard-run/switchboard/home/config"
+	"github.com/switchboard-run/switchboard/sdk/admin"
 	"github.com/switchboard-run/switchboard/store/postgres"
 )
 
@@ -68,6 +71,9 @@ func newCellsCreate() *cobra.Command {
 			return fmt.Errorf("create the cell %s: %w", name, err)
 		}
 		path := cluster.CellHome(h, name)
+		if err := awaitCell(c.Context(), path); err != nil {
+			return fmt.Errorf("create the cell %s: the node %s has it, and its kernel does not answer yet: %w", name, owner, err)
+		}
 		if *asJSON {
 			return printJSON(c, map[string]string{"name": name, "owner": owner, "home": path})
 		}
@@ -77,6 +83,30 @@ func newCellsCreate() *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// awaitCell waits until the kernel of a home answers.
+func awaitCell(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, retireTime)
+	defer cancel()
+	for {
+		h, err := config.FindHome(func(name string) (string, bool) { return path, name == config.HomeEnv })
+		if err == nil {
+			var k *admin.Client
+			if k, err = dial(ctx, h); err == nil {
+				_, err = k.Status(ctx, &adminv1.StatusRequest{})
+				k.Close()
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func newCellsList() *cobra.Command {

@@ -78,7 +78,11 @@ func openSeat(processes func() (*orphans.Processes, error)) func(context.Context
 		}
 		o.Pinned = true
 		o.Cluster, o.Files, o.Ready, o.Changed = s.Store, s.Files, s.Ready, s.Changed
-		return openWith(ctx, o)
+		k, err := openWith(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return k, nil
 	}
 }
 

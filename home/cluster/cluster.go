@@ -85,6 +85,7 @@ type Node struct {
 	guard    *guard
 	reach    *reach
 	opening  chan struct{} // holds one for each cold start
+	closing  chan struct{} // and for each kernel that ends with the node
 
 	lost    context.Context // ends when the lease does, or the node has failed
 	over    context.CancelCauseFunc
@@ -100,7 +101,8 @@ type Node struct {
 // Open enters the cluster. An error of class postgres.ErrNameTaken means that another
 // process runs as this node.
 func Open(ctx context.Context, o Options) (_ *Node, err error) {
-	n := &Node{options: o, seats: map[int64]*seat{}, opening: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
+	atOnce := 2 * runtime.GOMAXPROCS(0)
+	n := &Node{options: o, seats: map[int64]*seat{}, opening: make(chan struct{}, atOnce), closing: make(chan struct{}, 2*atOnce)}
 	n.lost, n.over = context.WithCancelCause(context.Background())
 	defer func() {
 		if err != nil {

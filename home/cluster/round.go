@@ -219,7 +219,7 @@ func (r *round) cool() {
 	}
 	r.kernel.cancel()
 	<-r.kernel.done
-	if r.kernel.kernel != nil {
+	if r.kernel.err == nil {
 		_ = r.kernel.kernel.Close()
 	}
 	r.kernel = nil
@@ -345,7 +345,7 @@ func (r *round) run(ctx context.Context, t *tenure) error {
 	r.mu.Lock()
 	r.served = true
 	r.mu.Unlock()
-	running, stop := context.WithCancel(ctx)
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ended := make(chan struct{})
 	defer close(ended)
@@ -387,6 +387,14 @@ func (r *round) attend(ctx context.Context, t *tenure, stop context.CancelFunc, 
 	}
 	if cause := context.Cause(t.lost); cause != nil && errors.Is(cause, journal.ErrFenced) {
 		r.node.options.Log.Warn("this node does not own the cell any more", "cell", r.name, "reason", cause)
+	}
+	if ctx.Err() != nil { // all cells end: some at a time, so that the lease goes on
+		select {
+		case r.node.closing <- struct{}{}:
+			defer func() { <-r.node.closing }()
+		case <-ended:
+			return
+		}
 	}
 	stop()
 	select {
