@@ -63,7 +63,9 @@ func runCluster(c *cobra.Command, h *config.Home) error {
 
 // openSeat opens kernels of cells. They share the processes of this program. The environment
 // of this process is that of the node's own cell: a secret in it is not for the others.
-func openSeat(processes func() (*orphans.Processes, error)) func(context.Context, cluster.Place) (cluster.Kernel, error) {
+func openSeat(
+	processes func() (*orphans.Processes, error),
+) func(context.Context, cluster.Place) (cluster.Kernel, error) {
 	return func(ctx context.Context, s cluster.Place) (cluster.Kernel, error) {
 		o, err := kernelOptions(s.Home)
 		if err != nil {

@@ -12,10 +12,11 @@ import (
 
 func newClusterAllow() *cobra.Command {
 	return &cobra.Command{
-		Use: "allow EXTENSION", Short: "Let this machine run an extension's program as it is now", Args: cobra.ExactArgs(1),
-		Long: "The machines of a cluster share manifests, not programs. A program runs on a machine only if its files, and\n" +
-			"the command that starts it, are those that were allowed there: by `switchboard extensions install`, or by this\n" +
-			"command, which prints the command line. It works with and without a running kernel.",
+		Use: "allow EXTENSION", Args: cobra.ExactArgs(1),
+		Short: "Let this machine run an extension's program as it is now",
+		Long: "The machines of a cluster share manifests, not programs. A program runs on a machine only if its files,\n" +
+			"and the command that starts it, are those that were allowed there: by `switchboard extensions install`, or by\n" +
+			"this command, which prints the command line. It works with and without a running kernel.",
 		Example: "  scp -r kitchen:.local/share/switchboard/extensions/jotter ~/.local/share/switchboard/extensions/\n" +
 			"  switchboard cluster allow jotter",
 		RunE: func(c *cobra.Command, args []string) error {

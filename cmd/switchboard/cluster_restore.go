@@ -18,8 +18,8 @@ func newClusterRestore() *cobra.Command {
 	c := &cobra.Command{
 		Use: "restore CELL", Short: "Restore a cell to an earlier point", Args: cobra.ExactArgs(1),
 		Long: "Makes the state of a cell what it was at a time, or after a commit of its log, and shows first what would\n" +
-			"be lost. The nodes may run: they begin again with the old state. What waits in it may have been done since: it is\n" +
-			"marked, as after the restore of a backup. A later restore can take it back.",
+			"be lost. The nodes may run: they begin again with the old state. What waits in it may have been done since: it\n" +
+			"is marked, as after the restore of a backup. A later restore can take it back.",
 		Example: "  switchboard cluster restore main --at \"2026-05-04 18:30\" --dry-run\n" +
 			"  switchboard cluster restore main --position 41200",
 	}

@@ -171,8 +171,8 @@ func (r *clusterReport) node(name string) *clusterNode {
 func newClusterStatus() *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", Short: "Show the nodes and cells of the cluster", Args: cobra.NoArgs,
-		Long: "Shows the nodes with their leases, and the cells with owners, standbys and figures. It reads PostgreSQL, so\n" +
-			"it works on each machine, also while a node hangs. What nodes report of cells is up to three seconds old.",
+		Long: "Shows the nodes with their leases, and the cells with owners, standbys and figures. It reads PostgreSQL,\n" +
+			"so it works on each machine, also while a node hangs. What nodes report of cells is up to three seconds old.",
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {

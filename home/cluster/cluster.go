@@ -102,7 +102,10 @@ type Node struct {
 // process runs as this node.
 func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	atOnce := 2 * runtime.GOMAXPROCS(0)
-	n := &Node{options: o, seats: map[int64]*seat{}, opening: make(chan struct{}, atOnce), closing: make(chan struct{}, 2*atOnce)}
+	n := &Node{
+		options: o, seats: map[int64]*seat{},
+		opening: make(chan struct{}, atOnce), closing: make(chan struct{}, 2*atOnce),
+	}
 	n.lost, n.over = context.WithCancelCause(context.Background())
 	defer func() {
 		if err != nil {

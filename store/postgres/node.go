@@ -112,7 +112,7 @@ func (n *Node) claim(ctx context.Context) error {
 		}
 		switch stopping := r.text(2) == Stopping; {
 		case moved && !stopping:
-			return fmt.Errorf("%w: give each machine a name of its own, as cluster.node in config.yaml, or stop the other one",
+			return fmt.Errorf("%w: give each machine a name of its own (node in cluster.yaml), or stop the other process",
 				ErrNameTaken)
 		case !locked.IsZero() && (r.int(3) >= young || now.Sub(locked) >= restartGrace):
 			return nil
@@ -323,7 +323,8 @@ func (n *Node) renew(ctx context.Context, c *conn, sent time.Time, renewed func(
 	if report != told {
 		more, args = ", report = $4", append(args, report)
 	}
-	got, err := c.exec(ctx, "UPDATE node SET beat = beat + 1, state = $3"+more+" WHERE id = $1 AND incarnation = $2", args...)
+	got, err := c.exec(ctx, "UPDATE node SET beat = beat + 1, state = $3"+more+
+		" WHERE id = $1 AND incarnation = $2", args...)
 	switch {
 	case err != nil:
 		return err

@@ -144,8 +144,10 @@ func (n *Node) look(ctx context.Context, c *conn, watch func(p *peer, first bool
 // later and holds a lock meanwhile.
 func (d *Database) terminate(ctx context.Context, incarnation []byte) error {
 	return d.with(ctx, func(ctx context.Context, c *conn) error {
-		_, err := c.exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE starts_with(application_name, $1) "+
-			"AND usename = current_user AND datname = current_database() AND pid <> pg_backend_pid()", processName(incarnation))
+		_, err := c.exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
+			"WHERE starts_with(application_name, $1) AND usename = current_user AND datname = current_database() "+
+			"AND pid <> pg_backend_pid()",
+			processName(incarnation))
 		return err
 	})
 }

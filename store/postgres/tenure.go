@@ -122,8 +122,9 @@ func (t *tenure) Release(ctx context.Context) error {
 		return nil
 	}
 	return t.cell.database.with(ctx, func(ctx context.Context, c *conn) error {
-		_, err := c.exec(ctx, "UPDATE cell SET incarnation = '', node = '' WHERE id = $1 AND epoch = $2 AND incarnation = $3 "+
-			"RETURNING pg_notify('"+channel+"', '')::text", t.cell.id, t.state.Epoch, t.state.Incarnation[:])
+		_, err := c.exec(ctx, "UPDATE cell SET incarnation = '', node = '' "+
+			"WHERE id = $1 AND epoch = $2 AND incarnation = $3 RETURNING pg_notify('"+channel+"', '')::text",
+			t.cell.id, t.state.Epoch, t.state.Incarnation[:])
 		return err
 	})
 }
@@ -285,8 +286,8 @@ func (s steps) working(ctx context.Context, c *conn) (working, standby bool) {
 	defer done()
 	var got result
 	err := s.cell.database.with(ctx, func(ctx context.Context, other *conn) (err error) {
-		got, err = other.exec(ctx, "SELECT coalesce(wait_event = 'SyncRep', false) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2 "+
-			"AND state = 'active'", int64(c.pg.PID()), c.started)
+		got, err = other.exec(ctx, "SELECT coalesce(wait_event = 'SyncRep', false) FROM pg_stat_activity "+
+			"WHERE pid = $1 AND backend_start::text = $2 AND state = 'active'", int64(c.pg.PID()), c.started)
 		return err
 	})
 	return err != nil || len(got.rows) > 0, len(got.rows) > 0 && got.rows[0].int(0) != 0

@@ -214,7 +214,8 @@ func (l *Link) port(w http.ResponseWriter, r *http.Request, c *owned) {
 	dialer := net.Dialer{Timeout: dialTime}
 	to, err := dialer.DialContext(r.Context(), p.Network, p.Address)
 	if err != nil {
-		http.Error(w, fmt.Sprintf("the node %s does not serve %s now: %v", l.options.Node, p.Name, err), http.StatusBadGateway)
+		http.Error(w, fmt.Sprintf("the node %s does not serve %s now: %v", l.options.Node, p.Name, err),
+			http.StatusBadGateway)
 		return
 	}
 	defer to.Close()
