@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -114,7 +115,7 @@ func (r *run) at(s *servers.Pair, point string, traced func(trace string)) (c le
 			return nil
 		}
 		_, more := w.check()
-		problems = append(wrong, more...)
+		problems = slices.Concat(wrong, more)
 		if w.keep = r.keep || len(problems) > 0; len(problems) > 0 {
 			problems = append(problems, "see "+w.nodes[0].dir+" and "+w.nodes[1].dir)
 		}

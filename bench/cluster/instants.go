@@ -198,7 +198,7 @@ func (w *world) small(name string) bool {
 		_ = syscall.Unmount(dir, syscall.MNT_DETACH)
 		_ = os.Remove(dir)
 	})
-	_, err = w.newNode(name, dir)
+	err = w.addNode(name, dir)
 	w.tmpfs = dir
 	return err == nil
 }
@@ -286,7 +286,7 @@ func (b *batch) run(r *run) (ok bool, err error) {
 	var did []string
 	for range b.kills {
 		f := b.pick()
-		if err := b.strike(f, messages); err != nil {
+		if err := b.strike(f); err != nil {
 			return false, err
 		}
 		did = append(did, f.name)
@@ -323,7 +323,7 @@ func (b *batch) pick() fault {
 }
 
 // strike harms the cluster at an instant, and heals it.
-func (b *batch) strike(f fault, messages []ledger.Message) error {
+func (b *batch) strike(f fault) error {
 	owner, err := b.await()
 	if err != nil {
 		return err

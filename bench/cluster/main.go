@@ -161,7 +161,7 @@ func (r *run) add(what string, c ledger.Counts, f figures, problems []string, to
 		r.rows = append(r.rows, &row{what: what})
 	}
 	o := r.rows[i]
-	o.Counts.Add(c)
+	o.Add(c)
 	o.Entries += f.Entries
 	o.Takeovers += f.Takeovers
 	o.Operations += f.Operations
@@ -188,7 +188,7 @@ func (r *run) print() (failed int) {
 		"| marked", "told", "owners", "kv ops", "latest", "took")
 	for _, o := range r.rows {
 		line(o.what, o)
-		total.Counts.Add(o.Counts)
+		total.Add(o.Counts)
 		total.wrong += o.wrong
 		total.told += o.told
 		total.Takeovers += o.Takeovers

@@ -33,12 +33,13 @@ type node struct {
 	left    []string
 }
 
-func (w *world) newNode(name, dir string) (*node, error) {
+// addNode makes a node with a home of its own; dir: an empty directory for it, or none.
+func (w *world) addNode(name, dir string) error {
 	n := &node{world: w, name: name, dir: dir}
 	if dir == "" {
 		var err error
 		if n.dir, err = os.MkdirTemp("/tmp", "sbc"); err != nil {
-			return nil, err
+			return err
 		}
 		w.ground.Cleanup(func() {
 			if !w.keep {
@@ -48,24 +49,24 @@ func (w *world) newNode(name, dir string) (*node, error) {
 	}
 	n.proxy = postgrestest.NewProxy(w.ground, w.servers.Primary)
 	if err := ledger.Furnish(n.dir, "telegram", w.config, "extension"); err != nil {
-		return nil, err
+		return err
 	}
 	if w.kv {
 		if err := ledger.Install(n.dir, kvManifest()); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	dsn := n.proxy.DSN(w.servers.Primary.DSN(w.database))
 	if err := os.WriteFile(n.file("dsn"), []byte(dsn+"\n"), 0o600); err != nil {
-		return nil, err
+		return err
 	}
 	settings := fmt.Sprintf("dsn_file: dsn\nnode: %s\n", name)
 	if err := os.WriteFile(n.file("cluster.yaml"), []byte(settings), 0o600); err != nil {
-		return nil, err
+		return err
 	}
 	var err error
 	if n.out, err = os.Create(n.file("kernel.out")); err != nil {
-		return nil, err
+		return err
 	}
 	w.ground.Cleanup(func() {
 		n.kill()
@@ -73,7 +74,7 @@ func (w *world) newNode(name, dir string) (*node, error) {
 		_ = n.out.Close()
 	})
 	w.nodes = append(w.nodes, n)
-	return n, nil
+	return nil
 }
 
 func (n *node) file(parts ...string) string {

@@ -64,7 +64,7 @@ func newWorld(g *servers.Ground, binary string, s *servers.Pair, kv bool) (*worl
 // grow adds nodes.
 func (w *world) grow(names ...string) error {
 	for _, name := range names {
-		if _, err := w.newNode(name, ""); err != nil {
+		if err := w.addNode(name, ""); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func Furnish(dir, channel, config, argument string) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range strings.Split(fmt.Sprintf(manifests, self, argument), "---\n") {
+	for m := range strings.SplitSeq(fmt.Sprintf(manifests, self, argument), "---\n") {
 		if err := Install(dir, m); err != nil {
 			return err
 		}

@@ -133,8 +133,8 @@ func (r *clusterReport) cell(c postgres.Seen) *clusterCell {
 		Name: c.Name, Owner: c.Node, Epoch: c.Epoch, Position: c.Head, Schema: c.Schema, First: c.First, Wanted: c.Wanted,
 		Deleting: c.Gone, Ended: c.Ended, seen: c, Nodes: []cellOnNode{},
 	}
-	if c.State.Snapshot != nil {
-		x.Snapshot = c.State.Snapshot.Head
+	if c.Snapshot != nil {
+		x.Snapshot = c.Snapshot.Head
 	}
 	for _, n := range r.Nodes {
 		s, reports := n.reports[c.Name]

@@ -163,10 +163,8 @@ func (x *Relay) connect(ctx context.Context, port string, c net.Conn) {
 	x.mu.Lock()
 	owner := x.owner
 	x.mu.Unlock()
-	err := errors.New("no owner")
 	if owner != nil {
-		var answer *http.Response
-		answer, err = do(owner.over, owner.client, http.MethodPost, url.PathEscape(x.Cell), "/ports/"+port,
+		answer, err := do(owner.over, owner.client, http.MethodPost, url.PathEscape(x.Cell), "/ports/"+port,
 			http.NoBody, http.StatusSwitchingProtocols)
 		if err == nil {
 			stream, duplex := answer.Body.(io.ReadWriteCloser)
