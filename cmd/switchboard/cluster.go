@@ -61,24 +61,30 @@ func runCluster(c *cobra.Command, h *config.Home) error {
 	return err
 }
 
-// openSeat opens kernels of cells. They share the processes of this program. The environment
-// of this process is that of the node's own cell: a secret in it is not for the others.
+// seatOptions are the options of a cell's kernel. The environment of this process is that of
+// the node's own cell: a secret in it is not for the others.
+func seatOptions(h *config.Home, own bool) (home.Options, error) {
+	o, err := kernelOptions(h)
+	if !own {
+		o.Environ = home.HarmlessEnviron(o.Environ)
+		o.Env = home.EnvironLookup(o.Environ)
+	}
+	o.Pinned = true
+	return o, err
+}
+
+// openSeat opens kernels of cells. They share the processes of this program.
 func openSeat(
 	processes func() (*orphans.Processes, error),
 ) func(context.Context, cluster.Place) (cluster.Kernel, error) {
 	return func(ctx context.Context, s cluster.Place) (cluster.Kernel, error) {
-		o, err := kernelOptions(s.Home)
+		o, err := seatOptions(s.Home, s.Own)
 		if err != nil {
 			return nil, err
 		}
 		if o.Processes, err = processes(); err != nil {
 			return nil, err
 		}
-		if !s.Own {
-			o.Environ = home.HarmlessEnviron(o.Environ)
-			o.Env = home.EnvironLookup(o.Environ)
-		}
-		o.Pinned = true
 		o.Cluster, o.Files, o.Ready, o.Changed = s.Store, s.Files, s.Ready, s.Changed
 		k, err := openWith(ctx, o)
 		if err != nil {
@@ -114,6 +120,7 @@ func clusterOptions(h *config.Home) (o cluster.Options, err error) {
 		Log:      hclog.New(&hclog.LoggerOptions{Name: "cluster", Output: os.Stderr}),
 		Reach: cluster.Reach{
 			KeyFile: h.ClusterKey(), Listen: settings.Listen, Ports: ports, Control: portControl, Check: home.CheckShared,
+			Holding: holding,
 		},
 	}
 	if o.DSN == "" {

@@ -56,6 +56,8 @@ type clusterReport struct {
 	Server postgres.Server `json:"server"`
 	Nodes  []*clusterNode  `json:"nodes"`
 	Cells  []*clusterCell  `json:"cells"`
+	// Differences are those of secrets, programs and keys between nodes.
+	Differences []cluster.Difference `json:"differences,omitempty"`
 }
 
 // openCluster connects to the database of the cluster. It works while no node runs.
@@ -185,6 +187,9 @@ func newClusterStatus() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("read the state of the cluster: %w", err)
 		}
+		if r.Differences, err = differences(c.Context(), d); err != nil {
+			return fmt.Errorf("read the state of the cluster: %w", err)
+		}
 		if *asJSON {
 			return printJSON(c, r)
 		}
@@ -221,6 +226,9 @@ func (p *printer) cluster(r *clusterReport, self string) {
 				p.line("%s", p.paint(red, fmt.Sprintf("%s on %s: %s", c.Name, n.Node, n.Problem)))
 			}
 		}
+	}
+	for _, x := range r.Differences {
+		p.line("%s", p.paint(yellow, x.String()))
 	}
 }
 

@@ -171,6 +171,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 	if err != nil {
 		d.add("Configuration", levelError, "", "%s", err)
 	}
+	d.cluster(ctx, h)
 	if status == nil {
 		d.store(h)
 		return

@@ -143,6 +143,7 @@ func (n *Node) Run(ctx context.Context) error {
 		}
 	})
 	running.Go(func() { n.watch(renewing) })
+	running.Go(func() { n.compare(renewing) })
 	n.node.Say("running")
 	select {
 	case <-ctx.Done():

@@ -93,6 +93,7 @@ func (n *Node) place(ctx context.Context, v postgres.View) {
 	if n.ended {
 		return
 	}
+	heard := n.reach.heard()
 	warm, moving, there := 0, 0, map[int64]bool{}
 	for _, c := range v.Cells {
 		if c.Node == me && c.Wanted != "" && c.Wanted != me {
@@ -113,6 +114,8 @@ func (n *Node) place(ctx context.Context, v postgres.View) {
 		owner := index(v.Members, c.Node)
 		live := owner >= 0 && v.Members[owner].Live && (c.Node != me || owned != nil)
 		nodes := rank(c.ID, able)
+		lacks := lacking(heard, c.Name, nodes)
+		completest(nodes, lacks)
 		if i := index(nodes, c.Wanted); i > 0 {
 			wanted := nodes[i]
 			nodes = slices.Insert(slices.Delete(nodes, i, i+1), 0, wanted)
@@ -138,7 +141,7 @@ func (n *Node) place(ctx context.Context, v postgres.View) {
 			if s.vacant.IsZero() {
 				s.vacant = time.Now()
 			}
-			o.take = place >= 0 && time.Since(s.vacant) >= time.Duration(place)*stepIn
+			o.take = place >= 0 && time.Since(s.vacant) >= patience(nodes, place, lacks)
 			o.warm = s.own
 		default:
 			s.vacant = time.Time{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"sync"
 	"time"
@@ -28,11 +27,23 @@ type Reach struct {
 	Control string
 	// Check returns what is wrong with the text of a file that nodes share.
 	Check func(name string, text []byte) error
+	// Holding returns what this machine has for a cell with a home; own: it is the node's own
+	// cell.
+	Holding func(home *config.Home, own bool) (Holding, error)
 }
 
 // Facts are what a node tells the others about itself, in PostgreSQL.
 type Facts struct {
-	Key string `json:"key,omitempty"` // fingerprint of its key; empty: it has none
+	Key   string          `json:"key,omitempty"`   // fingerprint of its key; empty: it has none
+	Cells map[string]Held `json:"cells,omitempty"` // what it has for each cell
+}
+
+func (f Facts) text() string {
+	text, err := json.Marshal(f)
+	if err != nil {
+		panic("cluster: encode the facts of a node: " + err.Error()) // never, for these types
+	}
+	return string(text)
 }
 
 // reach is this node's end of the connections between nodes.
@@ -46,16 +57,28 @@ type reach struct {
 
 	mu        sync.Mutex
 	facts     Facts
+	told      []postgres.Told   // by all nodes, as read last
+	others    map[string]Facts  // the same, decoded
 	addresses map[string]string // of nodes
 	asked     time.Time         // when they were read
 }
 
 func (n *Node) openReach(ctx context.Context) (_ *reach, err error) {
 	r := &reach{Reach: n.options.Reach, node: n.options.Name, log: n.options.Log, database: n.database}
-	others, err := keysOf(ctx, n.database, r.node)
+	all, err := n.database.Told(ctx)
 	if err != nil {
 		return nil, err
 	}
+	others := map[string]string{} // fingerprints of the other nodes' keys
+	for _, t := range all {
+		f := FactsOf(t)
+		if t.Node == r.node {
+			r.facts.Cells = f.Cells
+		} else if f.Key != "" {
+			others[t.Node] = f.Key
+		}
+	}
+	r.hear(all)
 	r.key, err = link.ReadKey(r.KeyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = nil; len(others) == 0 {
@@ -86,21 +109,6 @@ func (n *Node) openReach(ctx context.Context) (_ *reach, err error) {
 	return r, r.tell(ctx)
 }
 
-// keysOf returns the fingerprints of the other nodes' keys.
-func keysOf(ctx context.Context, d *postgres.Database, node string) (map[string]string, error) {
-	all, err := d.Told(ctx)
-	if err != nil {
-		return nil, err
-	}
-	keys := map[string]string{}
-	for _, t := range all {
-		if f := FactsOf(t); f.Key != "" && t.Node != node {
-			keys[t.Node] = f.Key
-		}
-	}
-	return keys, nil
-}
-
 // FactsOf decodes what a node tells; what is not understood is left out.
 func FactsOf(t postgres.Told) (f Facts) {
 	_ = json.Unmarshal([]byte(t.Facts), &f)
@@ -110,12 +118,8 @@ func FactsOf(t postgres.Told) (f Facts) {
 // tell tells the other nodes about this one.
 func (r *reach) tell(ctx context.Context) error {
 	r.mu.Lock()
-	facts, err := json.Marshal(r.facts)
+	t := postgres.Told{Node: r.node, Facts: r.facts.text()}
 	r.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("tell the cluster about this node: %w", err)
-	}
-	t := postgres.Told{Node: r.node, Facts: string(facts)}
 	if r.link != nil {
 		t.Address = r.link.Address()
 	}

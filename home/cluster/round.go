@@ -249,6 +249,12 @@ func (r *round) take(ctx context.Context, o order) (owner bool, err error) {
 			return false, nil
 		}
 	}
+	// Whose turn it is depends on the secrets that the nodes have now.
+	if news, err := r.node.reach.listen(ctx); err == nil && news {
+		r.waitForTurn()
+		r.node.node.Look()
+		return false, nil
+	}
 	began := time.Now()
 	t, err := r.cell.Take(ctx, r.node.options.Name, o.seen.Epoch)
 	if errors.Is(err, postgres.ErrTaken) {
@@ -292,6 +298,10 @@ func (r *round) take(ctx context.Context, o order) (owner bool, err error) {
 	r.node.guard.arm(r.node.node.Until())
 	r.node.options.Log.Info("this node owns the cell", "cell", r.name, "epoch", state.Epoch,
 		"entries", progress.Entries, "after", time.Since(began))
+	if names := r.node.reach.missing(r.name); len(names) > 0 {
+		r.node.options.Log.Warn("this node owns the cell without secrets that another node has, or had when it ran last: "+
+			"set them in secrets.env of the cell's home", "cell", r.name, "missing", names)
+	}
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		(&keeper{

@@ -42,6 +42,7 @@ type seat struct {
 
 	mu       sync.Mutex
 	order    order
+	home     *config.Home // during a round
 	tenure   *tenure
 	position int64 // of the copy
 	ready    bool  // the extensions are
@@ -77,6 +78,19 @@ func (s *seat) last() order {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.order
+}
+
+func (s *seat) settle(home *config.Home) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.home = home
+}
+
+// waitForTurn takes back the order to take the cell, so that the next one is news.
+func (s *seat) waitForTurn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.order.take = false
 }
 
 // give sets the orders.
@@ -158,6 +172,8 @@ func (s *seat) round(ctx context.Context) error {
 		return failure{errors.New("this home is joining a cluster: finish that with `switchboard cluster join`, or take it " +
 			"back with `switchboard cluster leave`")}
 	}
+	s.settle(home)
+	defer s.settle(nil)
 	log := &seenLog{Cell: s.cell, seat: s}
 	f, err := sqlite.Follow(home.Database(), log, sqlite.Options{})
 	if err != nil {

@@ -122,21 +122,30 @@ type Checker struct {
 
 // Check returns why the program of an extension does not run here; nil: it does.
 func (c *Checker) Check(m *manifests.Manifest) error {
+	_, err := c.Allowed(m)
+	return err
+}
+
+// Allowed returns the hash of the program of an extension, or why it does not run here.
+func (c *Checker) Allowed(m *manifests.Manifest) (hash string, err error) {
 	all, err := read(c.Home)
 	if err != nil {
-		return err
+		return "", err
 	}
 	p, known := all[m.ID]
 	if !known {
-		return fmt.Errorf("its program was not allowed on this machine: put its files into %s, then: switchboard cluster "+
-			"allow %s", m.Dir(), m.ID)
+		return "", fmt.Errorf("its program was not allowed on this machine: put its files into %s, then: switchboard "+
+			"cluster allow %s", m.Dir(), m.ID)
 	}
-	hash, err := c.hash(m)
+	hash, err = c.hash(m)
 	if err == nil && hash != p.Hash {
 		err = fmt.Errorf("its program, or the command that starts it, is not the one that was allowed on this machine; "+
 			"if that is right: switchboard cluster allow %s", m.ID)
 	}
-	return err
+	if err != nil {
+		return "", err
+	}
+	return hash, nil
 }
 
 func (c *Checker) hash(m *manifests.Manifest) (string, error) {
