@@ -96,7 +96,7 @@ func isAside(e *busv1.Entry) bool {
 
 // failed ends the turn if the error is the model's.
 func (t *turn) failed(err error) (sdk.Effects, error) {
-	if t.ctx.Err() != nil || errors.Is(err, contract.ErrStale) {
+	if t.ctx.Err() != nil || errors.Is(err, contract.ErrStale) || errors.Is(err, errDraining) {
 		return nil, err
 	}
 	t.a.log.Warn("the model did not answer", "session", t.context.GetSession(), "model", t.a.model, "error", err)
@@ -124,6 +124,8 @@ func (t *turn) complete(hint string) (answer, error) {
 		}
 		select {
 		case <-time.After(reconnectDelays[attempt]):
+		case <-t.a.kernel.Draining().Done(): // the model is shutting down, too
+			return answer{}, sdk.Retry(0, errDraining)
 		case <-t.ctx.Done():
 			return answer{}, context.Cause(t.ctx)
 		}

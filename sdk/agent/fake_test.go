@@ -60,6 +60,8 @@ type world struct {
 	context  *busv1.TurnContext // template
 	files    map[string][]byte  // of the session, by name
 
+	draining context.Context // nil: the agent is never shut down
+
 	// fault is asked before and after every step that a process can die at.
 	fault func(point string) bool
 }
@@ -98,6 +100,13 @@ func (w *world) agent(t *testing.T, spec *extensionv1.AgentSpec) *Agent {
 	a := New(Options{})
 	a.start(w, "Assistant", spec, Plain{}, time.UTC, hclog.NewNullLogger())
 	return a
+}
+
+func (w *world) Draining() context.Context {
+	if w.draining == nil {
+		return context.Background()
+	}
+	return w.draining
 }
 
 // dies reports whether the process is dead at this point: from then on nothing

@@ -26,6 +26,8 @@ type kernel interface {
 	Channels(ctx context.Context) ([]*kernelv1.Channel, error)
 	Drafts(ctx context.Context) (drafts, error)
 	Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
+	// Draining ends when the agent begins to shut down.
+	Draining() context.Context
 	// GetBlob writes a file of the session to to.
 	GetBlob(ctx context.Context, name string, to io.Writer) (sdk.Blob, error)
 }
@@ -81,7 +83,7 @@ func (l link) CallTool(ctx context.Context, callID string) (*extensionv1.CallRes
 	return r, contract.FromStatus(err)
 }
 
-var errDraining = errors.New("the agent is shutting down during a call; its turn continues later")
+var errDraining = errors.New("the agent is shutting down; its turn continues later")
 
 func (l link) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
 	return l.services.Complete(ctx, r, emit)

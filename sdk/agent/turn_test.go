@@ -427,6 +427,28 @@ func TestModelProcessRestarts(t *testing.T) {
 	})
 }
 
+func TestATurnWaitsForNoModelWhileItsAgentShutsDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		draining, drain := context.WithCancel(t.Context())
+		w.draining = draining
+		w.model = func(context.Context, *kernelv1.CompleteRequest, func(*sdk.Delta) error) error {
+			drain()
+			return contract.ErrGone // the model's process shuts down with the agent's
+		}
+		began := time.Now()
+		err := w.deliver(t.Context(), w.agent(t, &extensionv1.AgentSpec{}), input("e1", user("hi")))
+		if !errors.Is(err, errDraining) || len(w.outputs) > 0 || time.Since(began) > 0 {
+			t.Errorf("after %s: %v, outputs %v", time.Since(began), err, w.outputs)
+		}
+		w.draining, w.model = nil, says(text("hello"))
+		if out := w.one(t, &extensionv1.AgentSpec{}, user("still there?")); out.Text != "hello" {
+			t.Errorf("output %+v", out)
+		}
+	})
+}
+
 func TestDrafts(t *testing.T) {
 	t.Parallel()
 	slow := func(ctx context.Context, _ *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
