@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -147,6 +148,7 @@ func takeovers(r *run, _ *rand.Rand) error {
 		if err != nil {
 			return err
 		}
+		w.keep = r.keep
 		if err := w.grow("a", "b"); err != nil {
 			return err
 		}
@@ -154,6 +156,9 @@ func takeovers(r *run, _ *rand.Rand) error {
 			return err
 		}
 		for i, e := range events {
+			if !strings.Contains(e.name, r.like) {
+				continue
+			}
 			var waits, beyond []time.Duration
 			var usual time.Duration
 			for n := range e.rounds * r.rounds {
