@@ -98,9 +98,29 @@ type Node struct {
 	reported time.Time
 }
 
-// Open enters the cluster. An error of class postgres.ErrNameTaken means that another
-// process runs as this node.
-func Open(ctx context.Context, o Options) (_ *Node, err error) {
+// Open enters the cluster, and waits for that while PostgreSQL can't be reached. An error of
+// class postgres.ErrNameTaken means that another process runs as this node.
+func Open(ctx context.Context, o Options) (*Node, error) {
+	for said := false; ; said = true {
+		n, err := open(ctx, o)
+		if !postgres.Unreachable(err) {
+			return n, err
+		}
+		if !said {
+			o.Log.Warn("PostgreSQL can't be reached; the node starts when it can", "error", err)
+		}
+		select {
+		case <-time.After(openEvery):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// openEvery is how often a node tries to reach PostgreSQL at its start.
+const openEvery = 200 * time.Millisecond
+
+func open(ctx context.Context, o Options) (_ *Node, err error) {
 	atOnce := 2 * runtime.GOMAXPROCS(0)
 	n := &Node{
 		options: o, seats: map[int64]*seat{},

@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +56,19 @@ func (d *Database) connect(ctx context.Context) (*conn, error) {
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	return c, nil
+}
+
+// Unreachable reports whether err means that PostgreSQL can't be reached or takes no
+// connections now: trying again later may help. ErrUnfit or a wrong password stay.
+func Unreachable(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) { // classes of Appendix A of PostgreSQL's documentation
+		return slices.Contains([]string{"08", "53", "57"}, refused.Code[:2])
+	}
+	var connecting *pgconn.ConnectError
+	var network net.Error
+	return !errors.Is(err, ErrUnfit) && !errors.Is(err, context.Canceled) &&
+		(errors.As(err, &connecting) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF))
 }
 
 const connKey = "conn"

@@ -136,3 +136,17 @@ func TestACellSurvivesARestartOfPostgreSQL(t *testing.T) {
 	a.hears(second)
 	a.answeredOnce(first, second)
 }
+
+func TestANodeWaitsForPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server, all := nodes(t, "a")
+	a := all[0]
+	server.Kill()
+	a.launch()
+	a.eventually("the node to wait", func() bool {
+		return strings.Contains(a.kernel.output.String(), "PostgreSQL can't be reached")
+	})
+	server.Run()
+	token := a.ask(1)
+	a.hears(token)
+}
