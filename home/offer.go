@@ -13,7 +13,7 @@ import (
 
 // ErrAsksMore means that a version asks for more than is allowed, and that an earlier one
 // runs with permission.
-var ErrAsksMore = errors.New("it asks for more than is allowed, so the installed version stays")
+var ErrAsksMore = errors.New("asks for more than is allowed, so the installed version stays")
 
 // Offer is an extension that was fetched and checked, beside what it would replace.
 type Offer struct {
@@ -97,7 +97,7 @@ func (o *Offer) Install(ctx context.Context, a Answer) (Consent, error) {
 			return o.Asked, err
 		}
 	case !a.Allow && !o.Asked.Allowed() && o.replacesManifest() && o.Had.Allowed():
-		return o.Asked, fmt.Errorf("%s %s: %w", m.ID, m.Version, ErrAsksMore)
+		return o.Asked, fmt.Errorf("%s %s %w", m.ID, m.Version, ErrAsksMore)
 	}
 	if err := o.Commit(ctx, a.Replace); err != nil {
 		return o.Asked, err
