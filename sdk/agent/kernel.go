@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/switchboard-run/switchboard/contract"
@@ -85,8 +86,32 @@ func (l link) CallTool(ctx context.Context, callID string) (*extensionv1.CallRes
 
 var errDraining = errors.New("the agent is shutting down; its turn continues later")
 
+// answerGrace is how long a model may take to begin its answer once the agent drains: the
+// model's process may be draining, too, and the kernel waits for the next one.
+const answerGrace = 100 * time.Millisecond
+
 func (l link) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
-	return l.services.Complete(ctx, r, emit)
+	if r.GetRecording() != nil { // its failure would be written down
+		return l.services.Complete(ctx, r, emit)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var began atomic.Bool
+	defer context.AfterFunc(l.Draining(), func() {
+		time.AfterFunc(answerGrace, func() {
+			if !began.Load() {
+				cancel(errDraining)
+			}
+		})
+	})()
+	err := l.services.Complete(ctx, r, func(d *sdk.Delta) error {
+		began.Store(true)
+		return emit(d)
+	})
+	if err != nil && errors.Is(context.Cause(ctx), errDraining) {
+		return sdk.Retry(0, errDraining)
+	}
+	return err
 }
 
 func (l link) Drafts(ctx context.Context) (drafts, error) {
