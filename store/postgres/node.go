@@ -46,6 +46,7 @@ type Node struct {
 	report string // told with the next renewal, if it is another one
 	told   string
 	peers  map[int64]*peer
+	looked time.Time // when it looked at them last
 	poked  bool
 	wake   context.CancelFunc // ends the wait of Run; nil: it does not wait
 	locks  int64              // times that the lock was taken
@@ -231,8 +232,9 @@ func (n *Node) round(ctx context.Context, c *conn, locked bool, watch func(*peer
 		n.hold(time.Now())
 	}
 	n.mu.Lock()
+	n.looked = time.Now()
 	for _, p := range n.peers {
-		p.since = time.Now() // what is not seen does not age
+		p.since = n.looked // what is not seen does not age
 	}
 	n.mu.Unlock()
 	var renew, look time.Time

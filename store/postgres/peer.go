@@ -92,6 +92,19 @@ type peer struct {
 	watching bool
 }
 
+// see notes what a look showed, and reports whether the peer's lease has stood still for
+// LeaseTime. Unseen is how long no look came that should have come: then this process may
+// have been stopped, and the peer, too.
+func (p *peer) see(m Member, now time.Time, unseen time.Duration) (stale bool) {
+	if m.Beat != p.Beat || m.incarnation != p.incarnation {
+		p.since, p.dead = now, false
+	} else {
+		p.since = p.since.Add(unseen)
+	}
+	p.Member = m
+	return !p.dead && now.Sub(p.since) >= LeaseTime
+}
+
 // look reads the nodes and cells, and which nodes live.
 func (n *Node) look(ctx context.Context, c *conn, watch func(p *peer, first bool)) (View, error) {
 	v, err := view(ctx, c, "SELECT id, name, version, state, beat, draining, incarnation FROM node ORDER BY id")
@@ -102,6 +115,8 @@ func (n *Node) look(ctx context.Context, c *conn, watch func(p *peer, first bool
 	var stale []*peer
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	unseen := max(0, now.Sub(n.looked)-2*lookEvery)
+	n.looked = now
 	for i := range v.Members {
 		m := &v.Members[i]
 		if m.ID == n.id {
@@ -111,11 +126,8 @@ func (n *Node) look(ctx context.Context, c *conn, watch func(p *peer, first bool
 		if !known {
 			p = &peer{since: now}
 			n.peers[m.ID] = p
-		} else if m.Beat != p.Beat || m.incarnation != p.incarnation {
-			p.since, p.dead = now, false
 		}
-		p.Member = *m
-		if !p.dead && now.Sub(p.since) >= LeaseTime {
+		if p.see(*m, now, unseen) {
 			stale = append(stale, p)
 		}
 		if !p.dead && !p.watching {
