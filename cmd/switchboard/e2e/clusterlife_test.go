@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/switchboard-run/switchboard/internal/seed"
 	"github.com/switchboard-run/switchboard/store/postgres/postgrestest"
 )
 
@@ -38,7 +38,7 @@ func (w *world) killedAt(after time.Duration, args ...string) bool {
 func (w *world) untilDone(args ...string) {
 	w.t.Helper()
 	killed := 0
-	for after := rand.N(killStep); w.killedAt(after, args...); after += killStep { //nolint:gosec // a test
+	for after := time.Duration(seed.Rand(w.t).Int64N(int64(killStep))); w.killedAt(after, args...); after += killStep {
 		killed++
 	}
 	w.t.Logf("switchboard %s was killed %d times", strings.Join(args, " "), killed)
