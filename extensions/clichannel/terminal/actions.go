@@ -59,7 +59,8 @@ func (c *chatView) setOffer(o offer) {
 	}
 }
 
-// lineBegun notes what the person sees when they begin to type.
+// lineBegun notes what is on the screen when the person begins to type. It must run before
+// the screen shows the first key: a message that comes after the key is new to the person.
 func (c *chatView) lineBegun() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -38,7 +38,7 @@ type editor struct {
 
 	commands    atomic.Pointer[[]string] // for completion; nil: not known yet
 	showChoices func(choices []string)   // shows what completes the line
-	begun       func()                   // called when an empty line gets its first text
+	begun       func()                   // called for each key on an empty line, before the key changes the screen
 }
 
 // newEditor puts the terminal into raw mode; close restores it.
@@ -123,6 +123,9 @@ func (e *editor) readLine() (string, error) {
 // key gets every key before the editor. Keys that may end the line or move the
 // screen remove the live lines first.
 func (e *editor) key(r rune, noSuspend bool) (rune, bool) {
+	if !e.typing {
+		e.begun()
+	}
 	switch r {
 	case readline.CharEnter, readline.CharInterrupt, readline.CharEOT, readline.CharCtrlL:
 		e.screen.hold()
@@ -137,9 +140,6 @@ func (e *editor) key(r rune, noSuspend bool) (rune, bool) {
 
 // typed is called after each key that did not end the line.
 func (e *editor) typed(line []rune, at int, key rune) ([]rune, int, bool) {
-	if len(line) > 0 && !e.typing {
-		e.begun()
-	}
 	e.typing = len(line) > 0
 	e.screen.release()
 	if commands := e.commands.Load(); key == tabRune && commands != nil {
