@@ -257,7 +257,8 @@ func (l *seenLog) Head(ctx context.Context) (commitlog.State, error) {
 	if o.seen.Ended != "" {
 		return commitlog.State{}, fmt.Errorf("%w: %s: %s", postgres.ErrEnded, l.Name(), o.seen.Ended)
 	}
-	if o.seen.Head <= l.at.Head { // the copy may be ahead of what was seen, and then nothing is lost
+	// The copy may be ahead of what was seen, and then nothing is lost; at first it is not known.
+	if l.at.Head == 0 || o.seen.Head <= l.at.Head {
 		return l.Cell.Head(ctx)
 	}
 	return o.seen.State, nil

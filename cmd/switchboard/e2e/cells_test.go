@@ -106,6 +106,7 @@ func TestACellIsHandedOverUnderLoad(t *testing.T) {
 		a.hears(token)
 	}
 	a.answeredOnce(tokens...)
+	lostNothing(t, a, b)
 }
 
 // The cells of a node that is stopped past its lease go to the others.

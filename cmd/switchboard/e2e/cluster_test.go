@@ -61,6 +61,16 @@ func (w *world) answeredOnce(tokens ...string) {
 	}
 }
 
+// lostNothing checks that no node tells of commits that PostgreSQL has lost.
+func lostNothing(t *testing.T, nodes ...*world) {
+	t.Helper()
+	for _, n := range nodes {
+		if out := n.kernel.output.String(); strings.Contains(out, "has lost commits") {
+			t.Errorf("PostgreSQL has lost nothing, but a node wrote:\n%s", out)
+		}
+	}
+}
+
 // ask writes to the bot and returns the token of the message.
 func (w *world) ask(n int) string {
 	token := fmt.Sprintf("<m%d>", n)
