@@ -70,7 +70,7 @@ func (l link) Ask(ctx context.Context, tool string, arguments []byte) (*extensio
 
 // callGrace is how long a call may still take once the agent drains. After that the
 // kernel goes on with the call, and the resumed turn finds its result.
-const callGrace = 500 * time.Millisecond
+const callGrace = 100 * time.Millisecond
 
 func (l link) CallTool(ctx context.Context, callID string) (*extensionv1.CallResult, error) {
 	lane := sdk.LaneOf(ctx)
