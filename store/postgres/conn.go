@@ -61,8 +61,7 @@ func (d *Database) connect(ctx context.Context) (*conn, error) {
 // Unreachable reports whether err means that PostgreSQL can't be reached or takes no
 // connections now: trying again later may help. ErrUnfit or a wrong password stay.
 func Unreachable(err error) bool {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) { // classes of Appendix A of PostgreSQL's documentation
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok { // classes of Appendix A of PostgreSQL's documentation
 		return slices.Contains([]string{"08", "53", "57"}, refused.Code[:2])
 	}
 	var connecting *pgconn.ConnectError
