@@ -47,6 +47,7 @@ func newDashboard(t *testing.T) *dashboard {
 	w := newWorld(t, strangers(), withModel)
 	withPage(t, w, `agents: {default: chief}
 approve: [lab/*]
+backup: {nightly: false} # a person's own would wait for it
 links: [{from: chief, to: helper}]
 `)
 	for _, id := range []string{"chief", "helper"} {
