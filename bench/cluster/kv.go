@@ -103,11 +103,13 @@ type recorder struct {
 	out *os.File
 }
 
-func (h *recorder) note(o operation) {
+// note appends a line. It fails where the disk is full.
+func (h *recorder) note(o operation) error {
 	line, _ := json.Marshal(o)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, _ = h.out.WriteString("\n" + string(line) + "\n") // a torn line before it stays one
+	_, err := h.out.WriteString("\n" + string(line) + "\n") // a torn line before it stays one
+	return err
 }
 
 func (h *recorder) use(ctx context.Context, k *sdk.Kernel, client string) {
@@ -124,7 +126,9 @@ func (h *recorder) use(ctx context.Context, k *sdk.Kernel, client string) {
 		}
 		o.Kind, o.Value, o.At, o.Call = "putAt", rand.Int64N(1<<50)+1, before.Version, clock()
 	}
-	h.note(o)
+	if h.note(o) != nil {
+		return // what is not in the history must not happen
+	}
 	var err error
 	if o.Kind == "get" {
 		var v sdk.Value
@@ -151,7 +155,7 @@ func (h *recorder) use(ctx context.Context, k *sdk.Kernel, client string) {
 	case err != nil:
 		o.Outcome = unknown
 	}
-	h.note(o)
+	_ = h.note(o) // without its end, it has an unknown outcome
 }
 
 // history reads what the extensions kv of all nodes recorded.
