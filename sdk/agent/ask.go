@@ -142,6 +142,9 @@ func (t *turn) completeOnce(hint string) (answer, error) {
 		return answer{}, err
 	}
 	defer release()
+	if t.a.kernel.Draining().Err() != nil { // it may have waited for its slot
+		return answer{}, sdk.Retry(0, errDraining)
+	}
 	request, err := t.request(hint)
 	if err != nil {
 		return answer{}, err

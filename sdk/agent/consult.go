@@ -12,6 +12,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/busv1"
+	"github.com/switchboard-run/switchboard/sdk"
 )
 
 const (
@@ -62,6 +63,7 @@ func (t *turn) consult() error {
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, consultTimeout)
 	defer cancel()
+	defer context.AfterFunc(t.a.kernel.Draining(), cancel)() // the tools may be draining, too
 	texts := make([]string, len(tools))
 	var all sync.WaitGroup
 	for i, tool := range tools {
@@ -81,8 +83,11 @@ func (t *turn) consult() error {
 		})
 	}
 	all.Wait()
-	if t.ctx.Err() != nil {
+	switch {
+	case t.ctx.Err() != nil:
 		return context.Cause(t.ctx)
+	case t.a.kernel.Draining().Err() != nil:
+		return sdk.Retry(0, errDraining)
 	}
 	left := min(maxContext, t.room()/8) - about.bytes
 	for i, text := range texts {

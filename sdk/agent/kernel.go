@@ -68,15 +68,16 @@ func (l link) Ask(ctx context.Context, tool string, arguments []byte) (*extensio
 	return r, contract.FromStatus(err)
 }
 
-// callGrace is how long a call may still take once the agent drains. After that the
-// kernel goes on with the call, and the resumed turn finds its result.
-const callGrace = 100 * time.Millisecond
+// drainGrace is how long a call, and a model that has not begun its answer, may still take
+// once the agent drains: what serves them may be draining, too, and the kernel waits for the
+// next one. The kernel goes on with a call, and the resumed turn finds its result.
+const drainGrace = 20 * time.Millisecond
 
 func (l link) CallTool(ctx context.Context, callID string) (*extensionv1.CallResult, error) {
 	lane := sdk.LaneOf(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(l.Draining(), func() { time.AfterFunc(callGrace, func() { cancel(errDraining) }) })()
+	defer context.AfterFunc(l.Draining(), func() { time.AfterFunc(drainGrace, func() { cancel(errDraining) }) })()
 	r, err := l.services.Tools.Call(ctx, &kernelv1.CallToolRequest{Lane: lane, CallId: callID})
 	if err != nil && errors.Is(context.Cause(ctx), errDraining) {
 		return nil, sdk.Retry(0, errDraining)
@@ -86,10 +87,6 @@ func (l link) CallTool(ctx context.Context, callID string) (*extensionv1.CallRes
 
 var errDraining = errors.New("the agent is shutting down; its turn continues later")
 
-// answerGrace is how long a model may take to begin its answer once the agent drains: the
-// model's process may be draining, too, and the kernel waits for the next one.
-const answerGrace = 100 * time.Millisecond
-
 func (l link) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
 	if r.GetRecording() != nil { // its failure would be written down
 		return l.services.Complete(ctx, r, emit)
@@ -98,7 +95,7 @@ func (l link) Complete(ctx context.Context, r *kernelv1.CompleteRequest, emit fu
 	defer cancel(nil)
 	var began atomic.Bool
 	defer context.AfterFunc(l.Draining(), func() {
-		time.AfterFunc(answerGrace, func() {
+		time.AfterFunc(drainGrace, func() {
 			if !began.Load() {
 				cancel(errDraining)
 			}

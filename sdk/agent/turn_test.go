@@ -449,6 +449,51 @@ func TestATurnWaitsForNoModelWhileItsAgentShutsDown(t *testing.T) {
 	})
 }
 
+func TestATurnThatWaitsWhenItsAgentShutsDownAsksNothing(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]func(context.Context, *world, *Agent) (release func()){
+		"for its slot": func(ctx context.Context, _ *world, a *Agent) func() {
+			release, err := a.slots.acquire(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			return release
+		},
+		"for what a tool knows": func(_ context.Context, w *world, _ *Agent) func() {
+			w.knows = func(ctx context.Context) (*extensionv1.CallResult, error) {
+				<-ctx.Done() // its process has ended, and the kernel waits for the next one
+				return nil, context.Cause(ctx)
+			}
+			return func() {}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				draining, drain := context.WithCancel(t.Context())
+				w.draining = draining
+				w.model = func(context.Context, *kernelv1.CompleteRequest, func(*sdk.Delta) error) error {
+					t.Error("the model was asked")
+					return nil
+				}
+				a := w.agent(t, &extensionv1.AgentSpec{Completions: 1, Context: []string{"notes/recall"}})
+				release := wait(t.Context(), w, a)
+				began := time.Now()
+				go func() {
+					synctest.Wait()
+					drain()
+					release()
+				}()
+				err := w.deliver(t.Context(), a, input("e1", user("hi")))
+				if !errors.Is(err, errDraining) || len(w.outputs) > 0 || time.Since(began) > 0 {
+					t.Errorf("after %s: %v, outputs %v", time.Since(began), err, w.outputs)
+				}
+			})
+		})
+	}
+}
+
 func TestDrafts(t *testing.T) {
 	t.Parallel()
 	slow := func(ctx context.Context, _ *kernelv1.CompleteRequest, emit func(*sdk.Delta) error) error {
