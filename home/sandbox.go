@@ -217,7 +217,7 @@ func refuseFor(o Options, c *config.Config) func(*manifests.Manifest) error {
 			if slices.ContainsFunc(resolveAll(own), func(dir string) bool { return within(path, dir) }) {
 				continue
 			}
-			for _, private := range resolveAll([]string{o.Home.Path(), o.Home.RuntimeDir()}) {
+			for _, private := range resolveAll(o.Home.Private()) {
 				if within(path, private) || within(private, path) {
 					return refused("%s covers files of the kernel in %s, which no extension may access: "+
 						"name a more specific path", f.Path, private)

@@ -136,6 +136,51 @@ func TestFilesOfTheKernelAndOfOthersAreRefused(t *testing.T) {
 	}
 }
 
+// A further cell's extensions have nothing of the node or of its other cells, and the node's
+// own have nothing of the further ones.
+func TestFilesOfOtherCellsAreRefused(t *testing.T) {
+	t.Parallel()
+	o, base := house(t)
+	node := o.Home
+	if err := os.WriteFile(node.ClusterFile(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	far := strings.Repeat("far", 12) // whose sockets are not in its home
+	for _, cell := range []string{"one", "two", far} {
+		h, err := config.OpenHomeAt(node.Cell(cell))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cell == far {
+			t.Cleanup(func() { _ = os.RemoveAll(h.RuntimeDir()) })
+			far = h.RuntimeDir()
+		}
+		if h.Node() != node.Path() {
+			t.Errorf("the node of %s is %q", h.Path(), h.Node())
+		}
+	}
+	for _, in := range []string{node.Cell("one"), node.Path()} {
+		home, err := config.OpenHomeAt(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Home = home
+		for path, refused := range map[string]bool{
+			"~/Notes": false, "out": false, home.Path() + "/data/box/sub": false, base: true, far: true,
+			node.ClusterKey(): true, node.Path(): true, node.Secrets(): true, node.Cell(""): true, node.Cell("two") + "/blobs": true,
+			node.Cell("three"): true, node.Cell("two.deleted-1"): true, node.RuntimeDir(): true, node.Cell("one") + "/control.token": true,
+		} {
+			m := dropped(t, o, "box", "permissions: {files: ['"+path+"']}")
+			if err := refuseFor(o, config.Default())(m.manifest); (err != nil) != refused {
+				t.Errorf("in %s, %s: %v", in, path, err)
+			}
+		}
+		if f := (&files{options: o}); !f.private(node.Cell("two")) || !f.private(node.ClusterKey()) || !f.private(far) {
+			t.Errorf("in %s, an MCP server may use what is of others", in)
+		}
+	}
+}
+
 // An extension that can write its manifest, or the directory with it, can grant
 // itself what it likes; one that can write its program stays taken over.
 func TestManifestsCannotBeWrittenByTheirExtensions(t *testing.T) {

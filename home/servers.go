@@ -157,7 +157,7 @@ func (f *files) serverPolicy(l mcpfile.Launch, fileSize uint64) *sandbox.Policy 
 
 // private reports whether a path covers files of the kernel, or is one.
 func (f *files) private(path string) bool {
-	for _, own := range resolveAll([]string{f.options.Home.Path(), f.options.Home.RuntimeDir()}) {
+	for _, own := range resolveAll(f.options.Home.Private()) {
 		if path := manifests.ResolveLinks(path); within(own, path) || within(path, own) {
 			return true
 		}

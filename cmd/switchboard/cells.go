@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/switchboard-run/switchboard/contract/adminv1"
-	"github.com/switchboard-run/switchboard/home/cluster"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 	"github.com/switchboard-run/switchboard/store/postgres"
@@ -70,7 +70,7 @@ func newCellsCreate() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("create the cell %s: %w", name, err)
 		}
-		path := cluster.CellHome(h, name)
+		path := h.Cell(name)
 		if err := awaitCell(c.Context(), path); err != nil {
 			return fmt.Errorf("create the cell %s: the node %s has it, and its kernel does not answer yet: %w", name, owner, err)
 		}
@@ -161,7 +161,7 @@ func newCellsShow() *cobra.Command {
 		p.table("NODE ROLE ENTRIES_BEHIND PROBLEM", rows)
 		path := h.Path()
 		if x.Name != o.Cell {
-			path = cluster.CellHome(h, x.Name)
+			path = h.Cell(x.Name)
 		}
 		p.line("Its home on this machine is %s.", path)
 		return nil
@@ -232,6 +232,12 @@ func leadToCell(name string) error {
 	if err != nil {
 		return err
 	}
+	if node := h.Node(); node != "" && name != filepath.Base(h.Path()) {
+		return fmt.Errorf("%s is the home of one cell: to work on the cell %q, set %s to that of the node, %s", h.Path(),
+			name, config.HomeEnv, node)
+	} else if node != "" {
+		return nil
+	}
 	settings, err := config.LoadCluster(h.ClusterFile())
 	if err != nil {
 		return err
@@ -239,7 +245,7 @@ func leadToCell(name string) error {
 	if name == settings.Cell {
 		return nil
 	}
-	path := cluster.CellHome(h, name)
+	path := h.Cell(name)
 	if _, err := os.Stat(path); err != nil || !cellName.MatchString(name) {
 		return fmt.Errorf("there is no cell %q on this machine: `switchboard cells list` lists those of the cluster", name)
 	}

@@ -72,9 +72,8 @@ func kernelOptions(h *config.Home) (home.Options, error) {
 	if err != nil {
 		return home.Options{}, fmt.Errorf("find the executable: %w", err)
 	}
-	_, clustered := os.Lstat(h.ClusterFile())
 	return home.Options{
-		Pinned: clustered == nil,
+		Pinned: h.Clustered(),
 		Home:   h, Version: version, Env: os.LookupEnv, Environ: os.Environ(),
 		Builtins: builtinManifests, BuiltinsPrefix: manifests.Prefix,
 		Builtin: func(members []string) []string { return append([]string{self, extensionCommand}, members...) },

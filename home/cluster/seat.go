@@ -195,7 +195,7 @@ func (s *seat) openHome() (*config.Home, error) {
 	if s.own {
 		return s.node.options.Home, nil
 	}
-	path, mark := CellHome(s.node.options.Home, s.name), s.last().seen.Mark
+	path, mark := s.node.options.Home.Cell(s.name), s.last().seen.Mark
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("open the home of the cell %s: %w", s.name, err)
 	}
@@ -216,15 +216,10 @@ func (s *seat) openHome() (*config.Home, error) {
 	return home, nil
 }
 
-// CellHome is the home of a cell that is not the node's own.
-func CellHome(node *config.Home, cell string) string {
-	return filepath.Join(node.Path(), "cells", cell)
-}
-
 // remove deletes what this node has of a deleted cell. The home of one whose row is gone
 // without a word stays, under another name: PostgreSQL may have lost the row.
 func (s *seat) remove(o order) {
-	path := CellHome(s.node.options.Home, s.name)
+	path := s.node.options.Home.Cell(s.name)
 	var err error
 	switch {
 	case s.own:

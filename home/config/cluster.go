@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 
 	"github.com/switchboard-run/switchboard/internal/filewatch"
@@ -30,6 +31,28 @@ func (h *Home) ClusterFile() string { return filepath.Join(h.path, "cluster.yaml
 
 // ClusterKey is the file with the key that all machines of a cluster share.
 func (h *Home) ClusterKey() string { return filepath.Join(h.path, "cluster.key") }
+
+// cells is the directory of a node's home with the homes of its further cells.
+const cells = "cells"
+
+// Cell is the home of a further cell of this node.
+func (h *Home) Cell(name string) string { return filepath.Join(h.path, cells, name) }
+
+// Node is the home of the node that this home is a further cell of; empty: it is none.
+func (h *Home) Node() string {
+	dir := filepath.Dir(h.path)
+	node := &Home{path: filepath.Dir(dir)}
+	if filepath.Base(dir) != cells || !node.Clustered() {
+		return ""
+	}
+	return node.path
+}
+
+// Clustered reports whether the home is that of a node of a cluster, or a further cell's.
+func (h *Home) Clustered() bool {
+	_, err := os.Lstat(h.ClusterFile())
+	return err == nil || h.Node() != ""
+}
 
 // LoadCluster reads a cluster.yaml; a missing one has the defaults.
 func LoadCluster(file string) (*Cluster, error) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -70,7 +71,7 @@ func OpenHomeAt(path string) (*Home, error) {
 	if err := private(h.Extensions()); err != nil {
 		return nil, fmt.Errorf("open the directory of extensions: %w", err)
 	}
-	if h.runtime, err = runtimeDir(path, "/tmp", os.TempDir()); err != nil {
+	if h.runtime, err = runtimeDir(path, temps()...); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -101,7 +102,7 @@ func FindHome(env func(string) (string, bool)) (*Home, error) {
 			return nil, fmt.Errorf("open the home: %w; set %s to another directory", err, HomeEnv)
 		}
 	}
-	dir, err := findRuntimeDir(path, "/tmp", os.TempDir())
+	dir, err := findRuntimeDir(path, temps()...)
 	return &Home{path: path, runtime: dir}, err
 }
 
@@ -176,6 +177,23 @@ func (h *Home) Backups() string { return filepath.Join(h.path, "backups") }
 // users. Each process that opens this home gets the same one, short enough for the
 // names of sockets.
 func (h *Home) RuntimeDir() string { return h.runtime }
+
+// temps are the directories for runtime directories that do not fit into their home.
+func temps() []string { return []string{"/tmp", os.TempDir()} }
+
+// Private lists the directories that are closed to extensions but for their own parts: the
+// home and its sockets, and, on a node of a cluster, the homes and sockets of all its cells.
+func (h *Home) Private() []string {
+	node := cmp.Or(h.Node(), h.path)
+	homes, _ := filepath.Glob(filepath.Join(node, cells, "*")) // only a malformed pattern is an error
+	all := []string{node, h.runtime}
+	for _, home := range append(homes, node) {
+		if dir, err := findRuntimeDir(home, temps()...); err == nil && dir != h.runtime && filepath.Dir(dir) != home {
+			all = append(all, dir)
+		}
+	}
+	return all
+}
 
 // runtimeDir creates and returns <home>/run if socket names fit, else a directory
 // for this home in the first of temps where they do.

@@ -49,11 +49,8 @@ func (w *world) owns(owner string, cells ...string) {
 // A household is handed over and back while messages come, and each is answered once.
 func TestACellIsHandedOverUnderLoad(t *testing.T) {
 	t.Parallel()
-	_, all := nodes(t, "a", "b")
+	_, all := serving(t, "a", "b")
 	a, b := all[0], all[1]
-	a.start()
-	a.telegramReady()
-	b.standsBy()
 	b.must("cells", "create", "flat", "--node", "b")
 	var tokens []string
 	say := func(n int) {
@@ -173,23 +170,22 @@ func (w *world) cellStatus() (s struct {
 	return s
 }
 
+// cell makes a further cell on the node; its world has the cell's home.
+func (w *world) cell(name string) *world {
+	w.t.Helper()
+	w.must("cells", "create", name)
+	c := *w
+	c.home = w.file("cells", name)
+	c.env = map[string]string{"PATH": os.Getenv("PATH"), "HOME": w.home, "SWITCHBOARD_HOME": c.home, "TZ": "Europe/Berlin"}
+	return &c
+}
+
 // Cells have nothing of each other, and a deleted one leaves nothing.
 func TestCellsAreApart(t *testing.T) {
 	t.Parallel()
-	server, all := nodes(t, "a")
+	server, all := serving(t, "a")
 	a := all[0]
-	a.start()
-	a.telegramReady()
-	in := func(cell string) *world {
-		w := *a
-		w.home = a.file("cells", cell)
-		w.env = map[string]string{"PATH": os.Getenv("PATH"), "HOME": a.home, "SWITCHBOARD_HOME": w.home, "TZ": "Europe/Berlin"}
-		return &w
-	}
-	for _, cell := range []string{"one", "two"} {
-		a.must("cells", "create", cell)
-	}
-	one, two := in("one"), in("two")
+	one, two := a.cell("one"), a.cell("two")
 	a.refused("there is one with this name", "cells", "create", "one")
 	a.refused("small letters", "cells", "create", "../x")
 	contains(t, "a chat in one", one.chats("in 300 days remind me to feed the otter"), "otter")

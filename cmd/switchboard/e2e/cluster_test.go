@@ -36,6 +36,18 @@ func nodes(t *testing.T, names ...string) (server *postgrestest.Server, all []*w
 	return server, all
 }
 
+// serving makes nodes and starts them: the first one owns the cell, the others stand by.
+func serving(t *testing.T, names ...string) (server *postgrestest.Server, all []*world) {
+	t.Helper()
+	server, all = nodes(t, names...)
+	all[0].start()
+	all[0].telegramReady()
+	for _, w := range all[1:] {
+		w.standsBy()
+	}
+	return server, all
+}
+
 // standsBy starts a node and waits until it holds its extensions ready.
 func (w *world) standsBy() {
 	w.t.Helper()
@@ -87,11 +99,8 @@ func (w *world) hears(token string) {
 
 func TestAStandbyTakesOverFromAKilledOwner(t *testing.T) {
 	t.Parallel()
-	_, all := nodes(t, "a", "b")
+	_, all := serving(t, "a", "b")
 	a, b := all[0], all[1]
-	a.start()
-	a.telegramReady()
-	b.standsBy()
 	tokens := []string{a.ask(1)}
 	a.hears(tokens[0])
 	for n, pair := range [][2]*world{{a, b}, {b, a}} {
@@ -107,11 +116,8 @@ func TestAStandbyTakesOverFromAKilledOwner(t *testing.T) {
 
 func TestAStandbyTakesOverFromAStoppedOwner(t *testing.T) {
 	t.Parallel()
-	_, all := nodes(t, "a", "b")
+	_, all := serving(t, "a", "b")
 	a, b := all[0], all[1]
-	a.start()
-	a.telegramReady()
-	b.standsBy()
 	first := a.ask(1)
 	a.hears(first)
 	below := descendants(t, a.kernel.pid())
@@ -134,11 +140,8 @@ func TestAStandbyTakesOverFromAStoppedOwner(t *testing.T) {
 
 func TestACellSurvivesARestartOfPostgreSQL(t *testing.T) {
 	t.Parallel()
-	server, all := nodes(t, "a", "b")
-	a, b := all[0], all[1]
-	a.start()
-	a.telegramReady()
-	b.standsBy()
+	server, all := serving(t, "a", "b")
+	a := all[0]
 	first := a.ask(1)
 	a.hears(first)
 	server.Restart()

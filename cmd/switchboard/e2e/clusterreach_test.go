@@ -26,11 +26,8 @@ func (w *world) owner() (home string) {
 // The command line of each node reaches the owner, also after a takeover.
 func TestTheCommandLineOfEachNodeReachesTheOwner(t *testing.T) {
 	t.Parallel()
-	_, all := nodes(t, "a", "b")
+	_, all := serving(t, "a", "b")
 	a, b := all[0], all[1]
-	a.start()
-	a.telegramReady()
-	b.standsBy()
 	token := a.ask(1)
 	a.hears(token)
 	if got := b.owner(); got != a.home {

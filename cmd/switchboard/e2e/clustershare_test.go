@@ -9,11 +9,8 @@ import (
 // Configuration and manifests follow on each node, from whichever they were edited on.
 func TestConfigurationFollowsOnEachNode(t *testing.T) {
 	t.Parallel()
-	_, all := nodes(t, "a", "b")
+	_, all := serving(t, "a", "b")
 	a, b := all[0], all[1]
-	a.start()
-	a.telegramReady()
-	b.standsBy()
 	b.eventually("the first meeting", func() bool {
 		_, err := os.Stat(b.file(".shared.json"))
 		return err == nil

@@ -22,6 +22,7 @@
 //	connects opens connections without end and says nothing or nonsense
 //	files    opens as many files as it can
 //	spy      tries what it was not granted, and what is not its own
+//	cross    tries what is of the homes in its arguments, and a file that is not of its kernel
 package main
 
 import (
@@ -55,7 +56,7 @@ func main() {
 		"publish": func(ctx context.Context, k *sdk.Kernel) error { return publish(ctx, k, 300) },
 		"large":   func(ctx context.Context, k *sdk.Kernel) error { return publish(ctx, k, contract.MaxPayload-100) },
 		"calls":   calls, "streams": streams, "stderr": stderr, "memory": memory, "forks": forks, "escape": escape,
-		"disk": disk, "spin": spin, "spy": spy,
+		"disk": disk, "spin": spin, "spy": spy, "cross": cross,
 		"threads": threads, "unnamed": unnamed, "memfd": memfd, "shared": shared, "sockets": sockets, "stubborn": stubborn,
 		"connects": connects, "files": files,
 		"silent": func(ctx context.Context, k *sdk.Kernel) error {
