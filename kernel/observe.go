@@ -27,8 +27,7 @@ func (o observer) Active(i *supervisor.Instance) {
 		return
 	}
 	k.ledger.Forget(i.ID)
-	k.host.Open(i.Context(), a, i.Conn, i.Description)
-	k.refresh()
+	k.host.Open(i.Context(), a, i.Conn, i.Description, k.refresh)
 }
 
 // Gone implements supervisor.Observer.

@@ -80,16 +80,17 @@ func (k *Kernel) describe(s *directory.Snapshot, x *Spec) {
 		})
 	}
 	offered, known := k.described[x.ID]
+	if x.Offer != nil {
+		offered.tools = x.Offer(offered.tools)
+	}
 	switch {
 	case status.State == supervisor.Failed:
 	case !known && x.Provides.Tools && arriving(state, status):
 		s.Starting = append(s.Starting, x.ID)
-	case x.Offer != nil:
-		s.Tools = append(s.Tools, x.Offer(offered.tools)...)
 	default: // what it offered last is what it offers again once it is back
 		s.Tools = append(s.Tools, offered.tools...)
 	}
-	s.Commands = append(s.Commands, x.commands(offered.Description, state)...)
+	s.Commands = append(s.Commands, x.commands(offered, state)...)
 }
 
 // soon is how long the pause before a start may be for the tools of an extension
@@ -103,14 +104,15 @@ func arriving(state string, status supervisor.Status) bool {
 }
 
 // commands are the slash commands of an extension. A command without a description
-// has that of its tool.
-func (s *Spec) commands(d *extensionv1.Description, state string) (all []command.Slash) {
+// has that of its tool, unless that is withheld.
+func (s *Spec) commands(o offer, state string) (all []command.Slash) {
 	for _, c := range s.Provides.Commands {
 		command := command.Slash{Name: c.Name, Description: c.Description, Extension: s.ID, Title: s.name(), State: state}
-		for _, t := range d.GetTools() {
-			if t.GetCommand() == c.Name && command.Description == "" {
-				command.Description, _, _ = strings.Cut(t.GetDescription(), ". ")
-			}
+		is := func(t *extensionv1.Tool) bool { return t.GetCommand() == c.Name }
+		i := slices.IndexFunc(o.tools, func(t directory.Tool) bool { return is(t.Tool) })
+		command.Withheld = i < 0 && slices.ContainsFunc(o.GetTools(), is)
+		if i >= 0 && command.Description == "" {
+			command.Description, _, _ = strings.Cut(o.tools[i].Tool.GetDescription(), ". ")
 		}
 		command.Description = cmp.Or(command.Description, "of "+s.name())
 		all = append(all, command)

@@ -61,6 +61,9 @@ func describe(say func(string, ...any) string, about string, all []Slash) string
 		if c.State == contract.StateFailed {
 			line += say(" (%s has failed)", say(c.Title))
 		}
+		if c.Withheld {
+			line += say(" (not allowed by the owner)")
+		}
 		lines = append(lines, line)
 	}
 	if lines == nil {

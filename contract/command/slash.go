@@ -17,6 +17,7 @@ type Slash struct {
 	Extension   string // that handles it; empty: the kernel itself
 	Title       string // of the extension, as shown to people
 	State       string // of its process
+	Withheld    bool   // the owner has not allowed its tool as the extension describes it now
 }
 
 // builtin are the commands that the kernel itself answers.

@@ -20,6 +20,11 @@ type record struct {
 	By       string `json:"by,omitempty"` // as shown to people
 	// Asked is the reference of the open question; empty: none.
 	Asked string `json:"asked,omitempty"`
+	// AskedKey is its dedupe key. Asks counts all questions, Unanswered those since the owner
+	// answered last.
+	AskedKey   string `json:"asked_key,omitempty"`
+	Asks       int    `json:"asks,omitempty"`
+	Unanswered int    `json:"unanswered,omitempty"`
 	// Listed is the hash of the entry whose process said what follows; empty: none did yet.
 	Listed    string     `json:"listed,omitempty"`
 	Version   string     `json:"version,omitempty"` // of the protocol

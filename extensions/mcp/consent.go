@@ -22,6 +22,10 @@ const topicAnswered = ID + ".answered"
 // askLife is how long a question stays open.
 const askLife = 30 * 24 * time.Hour
 
+// maxUnanswered is how many questions about a server the owner gets without an answer. A later
+// one is shown where they look: a server could change its tools all the time.
+const maxUnanswered = 5
+
 // answerAllow is the owner's yes.
 var answerAllow = words.Sprintf("Allow")
 
@@ -88,22 +92,38 @@ func sumOf(all []toolInfo) string {
 	return strings.Join(sums, " ")
 }
 
-// ask asks the owner once. The question is published with a dedupe key and noted after it,
-// so a crash between the two neither loses it nor asks twice.
+// ask asks the owner once, and withdraws what they were asked about the server before. The
+// question is published with a dedupe key and noted after it, so a crash between the two
+// neither loses it nor asks twice.
 func (e *extension) ask(ctx context.Context, s *server, about, text string) error {
-	ref := s.ID + " " + about
-	if e.book.get(s.ID).Asked == ref {
+	r, ref := e.book.get(s.ID), s.ID+" "+about
+	if r.Asked == ref || r.Unanswered >= maxUnanswered {
 		return nil
 	}
-	at := time.Now().UnixNano()
-	_, err := e.k.Commit(ctx, sdk.Publish(contract.TopicUserAsk, contract.UserAsk{
+	key := fmt.Sprintf("%s %d %d", ref, r.Asks, time.Now().Unix()/int64(time.Hour/time.Second))
+	effects := []sdk.Effect{sdk.Publish(contract.TopicUserAsk, contract.UserAsk{
 		Text: text, Kind: contract.AskChoose, Options: []string{answerAllow, words.Sprintf("Refuse")},
 		ExpiresSeconds: int64(askLife / time.Second), Topic: topicAnswered, Ref: ref, Translate: true,
-	}, sdk.Dedupe(fmt.Sprintf("%s %d", ref, at/int64(askLife)))))
-	if err != nil {
+	}, sdk.Dedupe(key))}
+	if r.AskedKey != key {
+		effects = append(effects, r.unask()...)
+	}
+	if _, err := e.k.Commit(ctx, effects...); err != nil {
 		return fmt.Errorf("ask for consent to the MCP server %s: %w", s.Name, err)
 	}
-	return e.book.change(s.ID, func(r *record) { r.Asked = ref })
+	return e.book.change(s.ID, func(r *record) {
+		r.Asked, r.AskedKey = ref, key
+		r.Asks++
+		r.Unanswered++
+	})
+}
+
+// unask withdraws the question that was asked last, if it is open.
+func (r record) unask() []sdk.Effect {
+	if r.AskedKey == "" {
+		return nil
+	}
+	return []sdk.Effect{sdk.Withdraw(r.AskedKey)}
 }
 
 // question describes what a server may do.
@@ -207,7 +227,7 @@ func (e *extension) handle(_ context.Context, ev sdk.Event) (sdk.Effects, error)
 	if kind == "tools" {
 		changed := changedTools(e.book.get(s.ID))
 		if sumOf(changed) != what {
-			return nil, nil
+			return nil, e.askAgain(s)
 		}
 		if allow {
 			return nil, e.allowTools(s, changed, a.By)
@@ -215,15 +235,22 @@ func (e *extension) handle(_ context.Context, ev sdk.Event) (sdk.Effects, error)
 		return nil, e.refuseTools(s, changed)
 	}
 	if what != s.hash {
-		return nil, nil
+		return nil, e.askAgain(s)
 	}
 	return nil, e.setDecision(s, allow, a.By)
+}
+
+// askAgain asks about the server as it is now: the owner has answered an outdated question.
+func (e *extension) askAgain(s *server) error {
+	err := e.book.change(s.ID, func(r *record) { r.Asked, r.Unanswered = "", 0 })
+	e.wake()
+	return err
 }
 
 // setDecision stores the owner's decision about a server.
 func (e *extension) setDecision(s *server, allow bool, by string) error {
 	err := e.book.change(s.ID, func(r *record) {
-		r.Hash, r.By, r.Asked, r.Decision = s.hash, by, "", mcpfile.Refused
+		r.Hash, r.By, r.Asked, r.Unanswered, r.Decision = s.hash, by, "", 0, mcpfile.Refused
 		if allow {
 			r.Decision = mcpfile.Allowed
 		}
@@ -248,7 +275,7 @@ func (e *extension) refuseTools(s *server, changed []toolInfo) error {
 
 func (e *extension) changeTools(s *server, changed []toolInfo, change func(*toolInfo)) error {
 	err := e.book.change(s.ID, func(r *record) {
-		r.Asked = ""
+		r.Asked, r.Unanswered = "", 0
 		for i := range r.Tools {
 			sum := r.Tools[i].sum()
 			if slices.ContainsFunc(changed, func(t toolInfo) bool { return t.sum() == sum }) {
@@ -281,16 +308,17 @@ func (e *extension) decideByTool(c sdk.ToolCall, allow bool) (sdk.ToolResult, er
 	if s == nil {
 		return sdk.ToolResult{}, e.unknown(args.Server)
 	}
+	unask := e.book.get(s.ID).unask()
 	if err := e.setDecision(s, allow, "command line"); err != nil {
 		return sdk.ToolResult{}, err
 	}
 	if !allow {
-		return sdk.JSON(map[string]string{"text": fmt.Sprintf("%s is refused: it doesn't run.", s.Name)})
+		return sdk.JSON(map[string]string{"text": fmt.Sprintf("%s is refused: it doesn't run.", s.Name)}, unask...)
 	}
 	if err := e.allowTools(s, changedTools(e.book.get(s.ID)), "command line"); err != nil {
 		return sdk.ToolResult{}, err
 	}
-	return sdk.JSON(map[string]string{"text": fmt.Sprintf("%s is allowed.", s.Name)})
+	return sdk.JSON(map[string]string{"text": fmt.Sprintf("%s is allowed.", s.Name)}, unask...)
 }
 
 func (e *extension) unknown(name string) error {

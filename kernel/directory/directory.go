@@ -126,6 +126,7 @@ type BlobLimits struct {
 // is none.
 type Program struct {
 	Approve string // before a pairing code
+	Allow   string // before the id of an extension
 	Restart string // before the id of an extension
 	Dead    string // lists dead letters
 	Usage   string // shows what models cost
@@ -227,6 +228,12 @@ func (s *Snapshot) Channel(id string) *Channel {
 // Command is the command of an extension by its name; nil if there is none.
 func (s *Snapshot) Command(name string) *command.Slash {
 	return find(s.Commands, func(c *command.Slash) bool { return c.Name == name })
+}
+
+// CommandTool is the tool that a command of an extension calls; nil: it is withheld, or not
+// described.
+func (s *Snapshot) CommandTool(c *command.Slash) *Tool {
+	return find(s.Tools, func(t *Tool) bool { return t.Extension == c.Extension && t.Tool.GetCommand() == c.Name })
 }
 
 // Agent is the agent of an id, enabled or not; nil if there is none.

@@ -11,7 +11,6 @@ import (
 	"github.com/switchboard-run/switchboard/contract/command"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
-	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
 // commandCalls calls the tools that people call as commands, for one extension.
@@ -19,20 +18,8 @@ type commandCalls struct {
 	host     *Host
 	instance *instance
 	sink     *bus.Sink
-	tools    map[string]*command.Tool // by command
-
-	calls   sync.WaitGroup
-	cancels sync.Map // token -> context.CancelCauseFunc
-}
-
-func (h *Host) newCommandCalls(g *instance, sink *bus.Sink) *commandCalls {
-	c := &commandCalls{host: h, instance: g, sink: sink, tools: map[string]*command.Tool{}}
-	for _, t := range g.description.GetTools() {
-		if t.GetCommand() != "" {
-			c.tools[t.GetCommand()] = &command.Tool{Tool: t, Schema: tools.Entry(g.actor.ID, t).Schema}
-		}
-	}
-	return c
+	calls    sync.WaitGroup
+	cancels  sync.Map // token -> context.CancelCauseFunc
 }
 
 // take runs the commands of a frame, and takes them out of it.
@@ -67,8 +54,8 @@ func (c *commandCalls) begin(ctx context.Context, d *busv1.Delivery) bool {
 		defer cancel(nil)
 		c.sink.Take(d.GetToken())
 		o, answer := outcome(d, busv1.Outcome_KIND_ACK, ""), known.Title+" doesn't offer /"+name+" now."
-		if tool := c.tools[name]; tool != nil {
-			o, answer = command.Run(ctx, d, tool, dir.Location.String(), c.call)
+		if t := dir.CommandTool(known); t != nil {
+			o, answer = command.Run(ctx, d, &command.Tool{Tool: t.Tool, Schema: t.Schema}, dir.Location.String(), c.call)
 		}
 		c.cancels.Delete(d.GetToken())
 		if c.instance.ctx.Err() == nil { // else the bus knows that the attempt has ended

@@ -64,7 +64,7 @@ func (h *Host) exchange(g *instance, sink *bus.Sink) error {
 	var sending sync.WaitGroup
 	defer sending.Wait()
 	defer cancel()
-	commands := h.newCommandCalls(g, sink)
+	commands := &commandCalls{host: h, instance: g, sink: sink}
 	defer commands.calls.Wait()
 	if !g.handlesEvents() {
 		sink.Credit(commandCredit)

@@ -185,12 +185,16 @@ func (h *Host) Admit(a *bus.Actor) (token string) {
 	return token
 }
 
-// Open connects an active extension to the bus. Its streams end with ctx.
-func (h *Host) Open(ctx context.Context, a *bus.Actor, conn grpc.ClientConnInterface, d *extensionv1.Description) {
+// Open connects an active extension to the bus. Between its calls and its deliveries it calls
+// reachable, which makes its tools known. Its streams end with ctx.
+func (h *Host) Open(
+	ctx context.Context, a *bus.Actor, conn grpc.ClientConnInterface, d *extensionv1.Description, reachable func(),
+) {
 	g := &instance{actor: a, conn: conn, description: d, ctx: ctx, read: make(chan struct{})}
 	h.mu.Lock()
 	h.running[a.ID] = g
 	h.mu.Unlock()
+	reachable()
 	isCommand := func(t *extensionv1.Tool) bool { return t.GetCommand() != "" }
 	if g.handlesEvents() || len(a.Tools) > 0 || slices.ContainsFunc(d.GetTools(), isCommand) {
 		sink := h.Bus.Attach(a)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -21,10 +22,12 @@ import (
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/kernel/bus"
+	"github.com/switchboard-run/switchboard/kernel/directory"
 	"github.com/switchboard-run/switchboard/kernel/host"
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/kernel/kerneltest"
 	"github.com/switchboard-run/switchboard/kernel/models"
+	"github.com/switchboard-run/switchboard/kernel/tools"
 )
 
 // world is a kernel whose services are reached over a real socket.
@@ -262,7 +265,13 @@ func (g *instance) runs(p *process, d *extensionv1.Description) {
 		<-done
 	}
 	g.w.T.Cleanup(g.stop)
-	g.w.host.Open(ctx, g.actor, g.w.dial(socket, ""), d)
+	g.w.host.Open(ctx, g.actor, g.w.dial(socket, ""), d, func() {
+		g.w.Know(func(s *directory.Snapshot) {
+			for _, t := range d.GetTools() {
+				s.Tools = append(slices.Clone(s.Tools), tools.Entry(g.actor.ID, t))
+			}
+		})
+	})
 }
 
 // dies ends the process, as the supervisor sees it.

@@ -26,6 +26,10 @@ func (r *MessageRouter) handOver(tx *bus.Tx, q request, c *command.Slash, rest s
 		return q.say("/%s can't run: %s has failed.", c.Name, q.say(c.Title)) +
 			directory.Hint(q.say(" Restart it with %s."), dir.Program.Restart, c.Extension), nil
 	}
+	if c.Withheld {
+		return q.say("/%s can't run: the owner hasn't allowed it as %s describes it now.", c.Name, q.say(c.Title)) +
+			directory.Hint(q.say(" They can allow it with %s."), dir.Program.Allow, c.Extension), nil
+	}
 	principal, err := r.principal(tx, conversation, q.person, q.account.ID)
 	if err != nil {
 		return "", err

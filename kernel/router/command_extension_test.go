@@ -123,6 +123,11 @@ func TestCommandWaitsForItsExtension(t *testing.T) {
 		w.Know(func(s *directory.Snapshot) { s.Program.Restart = "kernel restart" })
 		telegram.Says("anna", "/shout a fourth time")
 		telegram.ShowsOne("/shout can't run: Lab has failed. Restart it with `kernel restart lab`.")
+		w.Know(func(s *directory.Snapshot) { s.Commands[0].State, s.Commands[0].Withheld = contract.StateActive, true })
+		telegram.Says("anna", "/shout a fifth time")
+		telegram.Shows("anna: /shout can't run: the owner hasn't allowed it as Lab describes it now.")
+		telegram.Says("anna", "/help shout")
+		telegram.ShowsOne("/shout: what shout does (not allowed by the owner)")
 		if n := len(w.Events("command.shout")); n != 2 {
 			t.Errorf("%d commands were published", n)
 		}

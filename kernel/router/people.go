@@ -177,9 +177,8 @@ func (r *MessageRouter) RemovePerson(tx *bus.Tx, person string) (*adminv1.Revoke
 // forGuests reports whether a guest may use a command.
 func forGuests(dir *directory.Snapshot, name string) bool {
 	if c := dir.Command(name); c != nil {
-		return slices.ContainsFunc(dir.Tools, func(t directory.Tool) bool {
-			return t.Extension == c.Extension && t.Tool.GetCommand() == name && t.Tool.GetReadOnly()
-		})
+		t := dir.CommandTool(c)
+		return t != nil && t.Tool.GetReadOnly()
 	}
 	return !slices.Contains([]string{"agent", "approve", "deny"}, name)
 }

@@ -253,6 +253,41 @@ func TestToolsThatAnExtensionDescribesLaterAreAskedFor(t *testing.T) {
 	}
 }
 
+// A slash command whose tool is withheld does not run, and its answer says who can allow it.
+func TestACommandOfAWithheldToolDoesNotRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withTelegram())
+	const jot = `[{"name":"jot","description":"Keeps a note.","command":"jot"}]`
+	w.describes(jot)
+	w.dropInAsking("jotter", "probe", probeManifest("jotter", "teller", "provides: {tools: true, commands: [jot]}\n"), "in")
+	w.start()
+	w.telegramReady()
+	w.told(anna, 1)
+	w.press("Allow")
+	w.told(anna, 2)
+	contains(t, "the answer", w.says(anna, "Anna", "/jot"), "the result of jot")
+
+	w.describes(strings.Replace(jot, "Keeps", "Sells", 1))
+	contains(t, "the question", w.told(anna, 4).Text, "give agents the changed tool jot")
+	for range 2 {
+		contains(t, "the answer", w.says(anna, "Anna", "/jot"), "/jot can't run: the owner hasn't allowed it as JOTTER describes it now. "+
+			"They can allow it with", "switchboard extensions allow jotter")
+		help := w.says(anna, "Anna", "/help jot")
+		contains(t, "the help", help, "(not allowed by the owner)")
+		if strings.Contains(help, "Sells") {
+			t.Errorf("the help shows what is withheld: %s", help)
+		}
+		w.restart()
+		w.telegramReady()
+		w.state(w.control(), "jotter", "active")
+	}
+	w.must("extensions", "allow", "jotter")
+	contains(t, "the answer", w.says(anna, "Anna", "/jot"), "the result of jot")
+	if calls := w.linesOf(w.file("data", "jotter", "calls")); len(calls) != 2 {
+		t.Errorf("the calls are %q", calls)
+	}
+}
+
 // What an allowed extension of an earlier version describes first is allowed, and with
 // `allow` in config.yaml whatever it describes.
 func TestToolsThatNobodyWasAskedAbout(t *testing.T) {

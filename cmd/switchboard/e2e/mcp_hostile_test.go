@@ -185,6 +185,48 @@ func TestAChangedMCPToolIsAskedForAgain(t *testing.T) {
 	contains(t, "a call", w.uses(p, "fake__echo", map[string]any{"text": "again"}), "again")
 }
 
+// A server that changes a tool all the time gets five questions without an answer. An answer to
+// an outdated one brings the current one.
+func TestAnMCPServerThatChangesAllTheTimeAsksFiveTimes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withModel)
+	w.mcp(map[string]any{"fake": mcpServer("-restless"), "good": mcpServer()})
+	w.start()
+	w.must("extensions", "allow", "mcp/fake")
+	w.must("extensions", "allow", "mcp/good")
+	p := w.attach()
+	w.mcpReady("good")
+	lists := func() (n int) {
+		for _, l := range w.mcpLog("fake") {
+			if l == "listed" {
+				n++
+			}
+		}
+		return n
+	}
+	asked := func() (n int) {
+		for _, text := range p.texts() {
+			if strings.Contains(text, "fake has changed its tools") && !strings.Contains(text, "no longer needs an answer") {
+				n++
+			}
+		}
+		return n
+	}
+	w.eventually("five questions", func() bool { return asked() == 5 })
+	after := lists()
+	w.eventually("further changes", func() bool { return lists() > after+3 })
+	if n := asked(); n != 5 {
+		t.Errorf("the owner was asked %d times", n)
+	}
+	contains(t, "the problems", strings.Join(w.mcpStatus("fake").Problems, "\n"), "echo is withheld until you allow it")
+	if open := p.ask("/questions"); strings.Count(open, "has changed its tools") != 1 {
+		t.Errorf("the open questions are %q", open)
+	}
+	contains(t, "another server", w.uses(p, "good__echo", map[string]any{"text": "fine"}), "fine")
+	p.say("1")
+	w.eventually("the current question", func() bool { return asked() > 5 })
+}
+
 // Tools that cannot be offered are left out and named; the others are there.
 func TestMCPToolsThatCannotBeOfferedAreNamed(t *testing.T) {
 	t.Parallel()
@@ -194,7 +236,7 @@ func TestMCPToolsThatCannotBeOfferedAreNamed(t *testing.T) {
 	for _, want := range []string{
 		"no_schema is left out: its schema is invalid", "bad_schema is left out: its schema is invalid",
 		"large_schema is left out: its schema has", "same_name is left out: its name is the same as that of same-name",
-		"is too long: it is fake__very_long_name_",
+		"is too long: it is fake__long_long_",
 	} {
 		contains(t, "the problems", problems, want)
 	}

@@ -165,9 +165,9 @@ func described() []sdk.Tool {
 		return nil
 	}
 	var all []struct {
-		Name, Description string
-		Schema            json.RawMessage
-		Approve           bool
+		Name, Description, Command string
+		Schema                     json.RawMessage
+		Approve                    bool
 	}
 	if err := json.Unmarshal(text, &all); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -176,7 +176,7 @@ func described() []sdk.Tool {
 	var tools []sdk.Tool
 	for _, t := range all {
 		tools = append(tools, sdk.Tool{
-			Name: t.Name, Description: t.Description, Schema: t.Schema, Approve: t.Approve,
+			Name: t.Name, Description: t.Description, Schema: t.Schema, Approve: t.Approve, Command: t.Command,
 			Call: func(_ context.Context, c sdk.ToolCall) (sdk.ToolResult, error) {
 				note("calls", c.Name)
 				return sdk.ToolResult{Content: "the result of " + c.Name}, nil
