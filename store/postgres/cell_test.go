@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -135,6 +136,7 @@ func TestLog(t *testing.T) {
 		{"AWaitThatWasCancelled", cancelledWait},
 		{"ABackendThatWakesAfterTheResend", backendWakes},
 		{"AHalfOpenConnection", halfOpen},
+		{"CommitsWaitForAServerThatRestarts", outOfReach},
 		{"ReleaseEndsAWaitingAppend", releaseEnds},
 		{"SnapshotAndTruncation", snapshotAndTruncation},
 		{"TheWindow", keepsTheWindow},
@@ -300,6 +302,52 @@ func halfOpen(t *testing.T, s *postgrestest.Server, dsn string) {
 		}
 	}
 	expect(t, bodies(t, cellOf(t, dsn, "reader"), commitlog.Position{}), "a", "b", "a", "b")
+}
+
+// Nothing fails while the server takes no connections, and readers that ask then are
+// answered together.
+func outOfReach(t *testing.T, s *postgrestest.Server, dsn string) {
+	p := postgrestest.NewProxy(t, s)
+	l := cellOf(t, p.DSN(dsn), "one")
+	w := acquire(t, l, "one")
+	mustAppend(t, w, "a")
+	touched := func() (n int) {
+		n, err := strconv.Atoi(s.DoIn(postgrestest.Name(dsn), "SELECT touched FROM switchboard.cell")[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := touched()
+	const readers = 50
+	done := make(chan error, readers+1)
+	again := func(what string) {
+		n := p.Refused()
+		await(t, what, func() bool { return p.Refused() > n })
+	}
+	p.Down(true)
+	for range readers {
+		go func() { done <- w.Confirm(t.Context()) }()
+	}
+	again("a reader asks")
+	go func() { done <- w.append("b") }()
+	again("a connection is tried")
+	again("one is tried again")
+	select {
+	case err := <-done:
+		t.Fatalf("%v without a server", err)
+	default:
+	}
+	p.Down(false)
+	for range readers + 1 {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := touched() - before; n < 1 || n > 3 { // the first reader, all others, what the append asks
+		t.Errorf("%d readers were answered by %d writes", readers, n)
+	}
+	expect(t, bodies(t, cellOf(t, dsn, "reader"), commitlog.Position{}), "a", "b")
 }
 
 func releaseEnds(t *testing.T, s *postgrestest.Server, dsn string) {

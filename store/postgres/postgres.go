@@ -137,6 +137,12 @@ func (d *Database) put(c *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed || c.closed() || c.pg.TxStatus() != 'I' {
+		if c.closed() { // what ended it has probably ended the others, too
+			for _, idle := range d.idle {
+				idle.drop()
+			}
+			d.idle = nil
+		}
 		c.drop()
 		return
 	}

@@ -22,8 +22,10 @@ type tenure struct {
 	end   context.CancelFunc
 	lock  atomic.Int64 // Cell.lock when this was last known to be the writer
 
-	mu  sync.Mutex
-	now *conn // that an append uses; nil: none runs
+	mu         sync.Mutex
+	now        *conn         // that an append uses; nil: none runs
+	confirming bool          // a confirmation runs
+	next       *confirmation // begins after it; nil: none is asked for
 	Figures
 	latest [256]time.Duration // of appends, in a ring
 	count  int
@@ -72,16 +74,54 @@ func (t *tenure) Append(e commitlog.Entry) error {
 	return commitlog.Append(t.ctx, steps{t}, e)
 }
 
-// Confirm implements commitlog.Tenure. A read would not do: a primary that was replaced
-// answers it.
+// confirmation is one write that answers all who asked before it began.
+type confirmation struct {
+	done chan struct{}
+	err  error
+}
+
+// Confirm implements commitlog.Tenure. After a restart of PostgreSQL all readers ask for a
+// while: one confirmation runs at a time, and the next one is for all who came meanwhile.
 func (t *tenure) Confirm(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(t.ctx, cancel)()
+	t.mu.Lock()
+	if t.next == nil {
+		t.next = &confirmation{done: make(chan struct{})}
+	}
+	c := t.next
+	if !t.confirming {
+		t.confirming = true
+		go t.confirmAll()
+	}
+	t.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t *tenure) confirmAll() {
+	for {
+		t.mu.Lock()
+		c := t.next
+		t.next, t.confirming = nil, c != nil
+		t.mu.Unlock()
+		if c == nil {
+			return
+		}
+		c.err = t.confirm()
+		close(c.done)
+	}
+}
+
+// confirm makes sure that this is the writer. A read would not do: a primary that was
+// replaced answers it.
+func (t *tenure) confirm() error {
 	for {
 		var got result
 		lock := t.cell.held()
-		err := t.cell.database.with(ctx, func(ctx context.Context, c *conn) (err error) {
+		err := t.cell.database.with(t.ctx, func(ctx context.Context, c *conn) (err error) {
 			got, err = c.exec(ctx, "UPDATE cell SET touched = touched + 1 WHERE id = $1 AND epoch = $2 AND incarnation = $3",
 				t.cell.id, t.state.Epoch, t.state.Incarnation[:])
 			return err
@@ -92,10 +132,8 @@ func (t *tenure) Confirm(ctx context.Context) error {
 		case err == nil:
 			t.lock.Store(lock)
 			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
 		}
-		pause(ctx, reconnectPause)
+		pause(t.ctx, reconnectPause)
 	}
 }
 
@@ -219,7 +257,8 @@ func (s steps) done(c *conn, took time.Duration) {
 	<-s.cell.database.appends
 }
 
-// connection returns one of the pool for an append, with its statement.
+// connection returns one of the pool for an append, with its statement. It waits while
+// PostgreSQL can't be reached: a restart delays commits, and fails none.
 func (s steps) connection() (c *conn, err error) {
 	d := s.cell.database
 	select {
@@ -232,8 +271,11 @@ func (s steps) connection() (c *conn, err error) {
 			<-d.appends
 		}
 	}()
-	if c = d.takeIdle(); c == nil || c.closed() {
-		if c, err = d.connect(s.ctx); err != nil {
+	for c = d.takeIdle(); c == nil || c.closed(); pause(s.ctx, reconnectPause) {
+		if c, err = d.connect(s.ctx); err == nil {
+			break
+		}
+		if !Unreachable(err) || s.ctx.Err() != nil {
 			return nil, err
 		}
 	}

@@ -18,6 +18,7 @@ type Proxy struct {
 	clients map[net.Conn]bool
 	servers map[net.Conn]bool
 	down    bool
+	refused int // connections, while down
 	filter  func(toServer bool, b []byte) (pass bool)
 	hold    func(toServer bool, b []byte) bool
 	held    chan<- []byte
@@ -114,6 +115,13 @@ func (p *Proxy) Down(down bool) {
 	}
 }
 
+// Refused counts the connections that it has refused.
+func (p *Proxy) Refused() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
+}
+
 func (p *Proxy) serve(client net.Conn) {
 	defer client.Close()
 	p.mu.Lock()
@@ -126,6 +134,7 @@ func (p *Proxy) serve(client net.Conn) {
 	defer server.Close()
 	p.mu.Lock()
 	if p.down {
+		p.refused++
 		p.mu.Unlock()
 		return
 	}
