@@ -40,6 +40,7 @@ type InspectedEntry struct {
 	// Manifest is nil if it is missing or invalid.
 	Manifest *manifests.Manifest
 	Err      error               // of its files
+	Pinned   bool                // a cell of a cluster stays where its data directory is
 	Waiting  string              // what the owner can do if it is not allowed, or only an older version is
 	Disabled *manifests.Disabled // why it does not start; nil: it does
 	Missing  []string            // required secrets that are not set
@@ -87,6 +88,7 @@ func (f *files) inspect(p *plan) *Inspection {
 		if d, out := p.disabled[e.File]; out {
 			x.Disabled = &d
 		}
+		x.Pinned = p.pinned(e)
 		waits := x.Disabled != nil && x.Disabled.Cause == manifests.Consent
 		if a := p.asked[e.ID]; a != nil && !e.Builtin && (a.older || waits) {
 			x.Waiting = a.waiting(e.ID)
@@ -115,6 +117,29 @@ func (f *files) inspect(p *plan) *Inspection {
 	}
 	found.References = found.References.Sort()
 	return found
+}
+
+// pinned reports whether the data directory of an extension is pinned, by the configuration
+// or the manifest in force.
+func (p *plan) pinned(e manifests.Entry) bool {
+	m := e.Manifest
+	if x := p.members[e.ID]; x != nil {
+		m = x.manifest
+	}
+	if m == nil {
+		return false
+	}
+	return cmp.Or(p.config.Extensions[e.ID].Data, m.Data) == manifests.DataPinned
+}
+
+// pinnedHere returns the extensions that run with pinned data.
+func (p *plan) pinnedHere() (ids []string) {
+	for _, e := range p.entries {
+		if _, off := p.disabled[e.File]; !off && p.pinned(e) {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
 }
 
 // reads returns the names in secrets.env that an extension reads with a configuration.

@@ -51,6 +51,7 @@ type Manifest struct {
 	Permissions  Permissions    `yaml:"permissions"`
 	Secrets      []Secret       `yaml:"secrets" unique:"name"`
 	Restart      Restart        `yaml:"restart"`
+	Data         string         `yaml:"data" default:"cache" enum:"cache|pinned"`
 	Config       map[string]any `yaml:"config"`        // defaults; see EffectiveConfig
 	ConfigSchema map[string]any `yaml:"config_schema"` // nil: any config is fine
 	Agent        *Agent         `yaml:"agent"`         // nil: not an agent
@@ -66,6 +67,12 @@ type Manifest struct {
 	invalid error // of the schema
 	trusted bool  // built in: tests of the binary check config and config_schema
 }
+
+// Manifest.Data says what the data directory is to a cluster, whose nodes do not share it.
+const (
+	DataCache  = "cache"  // may be lost: another node takes over without it
+	DataPinned = "pinned" // the cell stays on the node that has it
+)
 
 // Requires lists the required kernel version and extensions.
 type Requires struct {

@@ -33,6 +33,7 @@ permissions:
   effects: [session.ensure, withdraw]
   network: [api.telegram.org, "*.example.org", "localhost:8081", "[::1]:80"]
 secrets: [{name: TELEGRAM_BOT_TOKEN, required: true}, EXTRA]
+data: pinned
 restart: {policy: on-failure, backoff: 2s, max_backoff: 1m, max: 3, window: 10m}
 config: {api_url: https://api.telegram.org, list: [1]}
 config_schema:
@@ -88,6 +89,7 @@ func TestParseFull(t *testing.T) {
 		Secrets: []manifests.Secret{{Name: "TELEGRAM_BOT_TOKEN", Required: true}, {Name: "EXTRA"}},
 		Restart: manifests.Restart{Policy: manifests.RestartOnFailure, Backoff: 2 * time.Second, MaxBackoff: time.Minute,
 			Max: 3, Window: 10 * time.Minute},
+		Data:   manifests.DataPinned,
 		Config: map[string]any{"api_url": "https://api.telegram.org", "list": []any{int64(1)}},
 		Agent: &manifests.Agent{
 			Model: "openai/gpt-4.1-mini", Instructions: "Be kind.\n", UsesTools: []string{"core/*", "memory/search"},
@@ -122,6 +124,7 @@ func TestParseDefaults(t *testing.T) {
 			Processes: 64, Disk: 1 << 30},
 		Restart: manifests.Restart{Policy: manifests.RestartAlways, Backoff: time.Second, MaxBackoff: 2 * time.Minute, Max: 5,
 			Window: 5 * time.Minute},
+		Data: manifests.DataCache,
 		Agent: &manifests.Agent{
 			Model: "default", Instructions: "Hi",
 			History: manifests.HistorySession,
@@ -192,6 +195,7 @@ F:6:19: restart.policy: "alway" is not one of always, on-failure, never (did you
 F:6:35: restart.backoff: max_backoff (2m0s) is shorter than backoff (5m0s)
 F:6:44: restart.max: must be at least 1
 F:6:55: restart.window: must be at least 1s`},
+		"data": {head + "data: pined", `F:6:7: data: "pined" is not one of cache, pinned (did you mean pinned?)`},
 		"provides": {head + `provides:
   channel: {max_length: 5, formats: [markdwon]}
   commands: [/photo, stop, photo, photo]

@@ -105,7 +105,7 @@ func (k *Kernel) Secret(name string) string { return k.init.GetSecrets()[name] }
 func (k *Kernel) RunDir() string { return k.init.GetRunDir() }
 
 // DataDir returns the directory for files that outlive the process. It exists and
-// is private to the user.
+// is private to the user. Machines of a cluster do not share it: see data in the manifest.
 func (k *Kernel) DataDir() string { return k.init.GetDataDir() }
 
 // Location returns the configured time zone.

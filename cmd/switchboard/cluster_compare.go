@@ -14,7 +14,7 @@ import (
 )
 
 // holding returns what this machine has for a cell: the secrets of the enabled extensions,
-// and which of their programs it allows.
+// which of their programs it allows, and which of them have pinned data.
 func holding(h *config.Home, own bool) (found cluster.Holding, err error) {
 	o, err := seatOptions(h, own)
 	if err != nil {
@@ -25,7 +25,7 @@ func holding(h *config.Home, own bool) (found cluster.Holding, err error) {
 		return found, err
 	}
 	secrets, pins := config.Open(h, o.Env).Secrets(), pin.Checker{Home: h}
-	found.Programs = map[string]string{}
+	found.Programs, found.Data = map[string]string{}, map[string]bool{}
 	for _, e := range seen.Entries {
 		settings := e.Config
 		switch {
@@ -36,6 +36,9 @@ func holding(h *config.Home, own bool) (found cluster.Holding, err error) {
 			settings = e.Manifest.Config
 		default:
 			continue
+		}
+		if e.Pinned {
+			found.Data[e.ID] = e.Disabled == nil
 		}
 		for _, s := range e.Manifest.SecretsOf(settings) {
 			if value, set := secrets.Lookup(s.Name); set {
@@ -85,10 +88,14 @@ func (d *diagnosis) cluster(ctx context.Context, h *config.Home) {
 	ctx, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
 	var found []cluster.Difference
+	var r *clusterReport
 	db, err := postgres.Open(ctx, postgres.Options{DSN: o.DSN, Name: "doctor on " + o.Name})
 	if err == nil {
 		defer db.Close()
 		found, err = differences(ctx, db)
+	}
+	if err == nil {
+		r, err = readCluster(ctx, db)
 	}
 	if err != nil {
 		d.add(area, levelError, "", "comparing the nodes failed: %s", err)
@@ -96,6 +103,14 @@ func (d *diagnosis) cluster(ctx context.Context, h *config.Home) {
 	}
 	for _, x := range found {
 		d.add(area, levelWarning, x.Hint(), "%s", x)
+	}
+	for _, x := range r.Cells {
+		switch {
+		case r.waits(x):
+			d.add(area, levelError, "", "the cell %s has no owner, because %s", x.Name, x.Pinned.Waiting(x.Name))
+		case x.Pinned != nil:
+			d.add(area, levelNote, "", "the cell %s isn't taken over when %s fails: %s", x.Name, x.Pinned.Node, x.Pinned)
+		}
 	}
 	if len(found) == 0 {
 		d.add(area, levelOK, "", "the nodes have the same key, and the same secrets and programs as the owners of the cells")

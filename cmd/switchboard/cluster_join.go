@@ -89,7 +89,7 @@ func newClusterLeave() *cobra.Command {
 	asJSON := jsonFlag(c)
 	seat.add(c)
 	c.Flags().BoolVar(&o.Keep, "keep-data", false, "take the state of the cell along, and end the cell")
-	c.Flags().BoolVar(&o.Sure, "yes", false, "also if other nodes serve the cell, or no node would have its state")
+	c.Flags().BoolVar(&o.Sure, "yes", false, "also if other nodes serve the cell, no node would have its state, or data stays behind")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		s, err := seat.open(c, *asJSON)
 		if errors.Is(err, errNoDSN) {
@@ -106,7 +106,7 @@ func newClusterLeave() *cobra.Command {
 		switch {
 		case err != nil && c.Context().Err() != nil:
 			return errors.New("interrupted: run it again to go on")
-		case errors.Is(err, cluster.ErrOthers), errors.Is(err, cluster.ErrLast):
+		case errors.Is(err, cluster.ErrOthers), errors.Is(err, cluster.ErrLast), errors.Is(err, cluster.ErrPinned):
 			return fmt.Errorf("%w; or add --yes", err)
 		case err != nil:
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,8 +41,10 @@ type clusterCell struct {
 	Deleting bool         `json:"deleting,omitempty"`
 	Ended    string       `json:"ended,omitempty"`
 	Nodes    []cellOnNode `json:"nodes"`
-	figures  cluster.Standing
-	seen     postgres.Seen
+	// Pinned names the node that it stays on; nil: any node takes it over.
+	Pinned  *cluster.Pin `json:"pinned,omitempty"`
+	figures cluster.Standing
+	seen    postgres.Seen
 }
 
 // cellOnNode is what a node reports of a cell, at most some seconds ago.
@@ -123,8 +126,17 @@ func readCluster(ctx context.Context, d *postgres.Database) (*clusterReport, err
 		_ = json.Unmarshal([]byte(m.Report), &n.reports)
 		r.Nodes = append(r.Nodes, n)
 	}
+	told, err := d.Told(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pins := cluster.Pins(told, v.Cells)
 	for _, c := range v.Cells {
-		r.Cells = append(r.Cells, r.cell(c))
+		x := r.cell(c)
+		if p, pinned := pins[c.Name]; pinned {
+			x.Pinned = &p
+		}
+		r.Cells = append(r.Cells, x)
 	}
 	return r, nil
 }
@@ -168,6 +180,15 @@ func (r *clusterReport) node(name string) *clusterNode {
 		}
 	}
 	return nil
+}
+
+// waits reports whether a cell has no owner because the node with its data is gone.
+func (r *clusterReport) waits(c *clusterCell) bool {
+	if c.Pinned == nil {
+		return false
+	}
+	owner, holder := r.node(c.Owner), r.node(c.Pinned.Node)
+	return (owner == nil || !owner.Lease) && (holder == nil || !holder.Lease)
 }
 
 func newClusterStatus() *cobra.Command {
@@ -227,6 +248,11 @@ func (p *printer) cluster(r *clusterReport, self string) {
 			}
 		}
 	}
+	for _, c := range r.Cells {
+		if r.waits(c) {
+			p.line("%s", p.paint(red, fmt.Sprintf("%s has no owner, because %s", c.Name, c.Pinned.Waiting(c.Name))))
+		}
+	}
 	for _, x := range r.Differences {
 		p.line("%s", p.paint(yellow, x.String()))
 	}
@@ -256,6 +282,9 @@ func (p *printer) clusterCells(all []*clusterCell) {
 			detail = append(detail, "has left the cluster: "+c.Ended)
 		case c.Wanted != "":
 			detail = append(detail, "moves to "+c.Wanted)
+		}
+		if c.Pinned != nil {
+			detail = append(detail, "stays on "+c.Pinned.Node+" for the data of "+strings.Join(c.Pinned.Extensions, ", "))
 		}
 		if c.figures.Standby > 0 {
 			detail = append(detail, fmt.Sprintf("waited %d s for a standby", c.figures.Standby))
@@ -332,6 +361,7 @@ func newClusterDrain() *cobra.Command {
 		if node == "" {
 			node = o.Name
 		}
+		var staying []string // cells with data that only this node has
 		if !undo {
 			r, err := readCluster(c.Context(), d)
 			if err != nil {
@@ -346,6 +376,11 @@ func newClusterDrain() *cobra.Command {
 			if x := r.node(node); x != nil && x.Cells > 0 && able == 0 {
 				return fmt.Errorf("drain the node %s: no other node runs that could take its %s", node, count(x.Cells, "cell"))
 			}
+			for _, x := range r.Cells {
+				if x.Owner == node && x.Pinned != nil && x.Pinned.Node == node {
+					staying = append(staying, x.Name)
+				}
+			}
 		}
 		if err := d.Drain(c.Context(), node, !undo); err != nil {
 			return err
@@ -358,7 +393,7 @@ func newClusterDrain() *cobra.Command {
 		err = awaitView(c.Context(), d, func(v postgres.View) string {
 			left := 0
 			for _, x := range v.Cells {
-				if x.Node == node {
+				if x.Node == node && !slices.Contains(staying, x.Name) {
 					left++
 				}
 			}
@@ -370,7 +405,11 @@ func newClusterDrain() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("drain the node %s: %w", node, err)
 		}
-		p.line("The node %s has no cells and takes none. `switchboard cluster drain --undo` ends that.", node)
+		has := "has no cells and"
+		if len(staying) > 0 {
+			has = "keeps " + strings.Join(staying, ", ") + ", whose data is only there (`switchboard cluster status`), and otherwise"
+		}
+		p.line("The node %s %s takes none. `switchboard cluster drain --undo` ends that.", node, has)
 		return nil
 	}
 	return c
@@ -378,24 +417,27 @@ func newClusterDrain() *cobra.Command {
 
 // newMove is `cluster move` and `cells move`.
 func newMove() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: "move CELL NODE", Short: "Hand a cell over to another node", Args: cobra.ExactArgs(2),
-		Long: "Hands a cell over when the other node has its extensions ready: messages wait meanwhile, and none is lost.",
-		RunE: func(c *cobra.Command, args []string) error {
-			d, _, _, err := openCluster(c.Context())
-			if err == nil {
-				defer d.Close()
-				err = moveCell(c, d, args[0], args[1])
-			}
-			if err != nil {
-				return fmt.Errorf("move the cell %s: %w", args[0], err)
-			}
-			return nil
-		},
+		Long: "Hands a cell over when the other node has its extensions ready: messages wait meanwhile, and none is lost.\n" +
+			"The data directories of extensions are not moved: if one is pinned, this is refused without --yes.",
 	}
+	yes := c.Flags().BoolP("yes", "y", false, "also if data of extensions stays behind")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		d, _, _, err := openCluster(c.Context())
+		if err == nil {
+			defer d.Close()
+			err = moveCell(c, d, args[0], args[1], *yes)
+		}
+		if err != nil {
+			return fmt.Errorf("move the cell %s: %w", args[0], err)
+		}
+		return nil
+	}
+	return c
 }
 
-func moveCell(c *cobra.Command, d *postgres.Database, name, node string) error {
+func moveCell(c *cobra.Command, d *postgres.Database, name, node string, sure bool) error {
 	r, err := readCluster(c.Context(), d)
 	if err != nil {
 		return err
@@ -411,6 +453,9 @@ func moveCell(c *cobra.Command, d *postgres.Database, name, node string) error {
 	case x.Owner == node && x.Wanted == "":
 		printerOf(c).line("The node %s has the cell %s already.", node, name)
 		return nil
+	case x.Pinned != nil && x.Pinned.Node != node && !sure:
+		return fmt.Errorf("%s: to take that along, disable the extensions, copy their directories in data/ to %s, move the "+
+			"cell, and enable them again; to go on without the data, add --yes", x.Pinned, node)
 	}
 	if err := d.Want(c.Context(), name, node); err != nil {
 		return err

@@ -37,6 +37,7 @@ const (
 type Holding struct {
 	Secrets  []Secret
 	Programs map[string]string // hashes of allowed programs by extension; empty: not allowed
+	Data     map[string]bool   // extensions whose data is pinned; true: they run on this machine
 }
 
 // Secret is a secret that is set.
@@ -50,6 +51,7 @@ type Secret struct {
 type Held struct {
 	Secrets  map[string]SecretDigest `json:"secrets,omitempty"`  // by name
 	Programs map[string]string       `json:"programs,omitempty"` // as in Holding
+	Last     *Tenancy                `json:"last,omitempty"`     // nil: it never owned the cell
 }
 
 // SecretDigest stands for the value of a secret.
@@ -267,7 +269,8 @@ func patience(nodes []postgres.Member, place int, lacking map[string]int) time.D
 type kept struct {
 	state string
 	at    time.Time
-	held  Held
+	held  *Held           // nil: finding it out failed
+	data  map[string]bool // Holding.Data
 }
 
 // compare tells the other nodes what this one has for its cells, and reads what they have,
@@ -275,12 +278,14 @@ type kept struct {
 func (n *Node) compare(ctx context.Context) {
 	known, problem := map[string]kept{}, ""
 	for ctx.Err() == nil {
-		holdings := n.holdings(known)
-		if holdings == nil { // it has not looked at the cluster yet
+		n.mu.Lock()
+		seats := n.all()
+		n.mu.Unlock()
+		if len(seats) == 0 { // it has not looked at the cluster yet
 			pause(ctx, watchEvery)
 			continue
 		}
-		err := n.reach.exchange(ctx, holdings)
+		err := n.reach.exchange(ctx, n.holdings(seats, known))
 		text := ""
 		if err != nil && ctx.Err() == nil {
 			if text = err.Error(); text != problem {
@@ -299,40 +304,61 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// holdings returns what this node has for each of its cells; nil: there are none. For a cell
-// whose state it has not followed yet, it is what an earlier process told.
-func (n *Node) holdings(known map[string]kept) map[string]Held {
-	n.mu.Lock()
-	seats := n.all()
-	n.mu.Unlock()
-	if len(seats) == 0 {
-		return nil
+// having is what a node has for a cell now.
+type having struct {
+	held  *Held           // nil: not known, so what it told before stays
+	data  map[string]bool // Holding.Data
+	mark  string          // of the cell
+	epoch int64           // of its tenure; 0: it is not the owner
+}
+
+// after returns what a node tells after what it told before.
+func (x having) after(before Held) Held {
+	if x.held == nil {
+		return before
 	}
-	all, before := map[string]Held{}, n.reach.heard()[n.options.Name].Cells
+	now := *x.held
+	now.Last = before.Last
+	if x.epoch > 0 && (now.Last == nil || now.Last.Mark != x.mark || now.Last.Epoch <= x.epoch) {
+		now.Last = tenancy(now.Last, x.mark, x.epoch, x.data)
+	}
+	return now
+}
+
+// holdings returns what this node has for its cells. It is not known for a cell whose state
+// the node has not followed yet.
+func (n *Node) holdings(seats []*seat, known map[string]kept) map[string]having {
+	all := map[string]having{}
 	for _, s := range seats {
 		s.mu.Lock()
-		home := s.home
-		if s.position == 0 && s.tenure == nil {
+		home, x := s.home, having{mark: s.order.seen.Mark}
+		switch {
+		case s.tenure != nil:
+			x.epoch = s.tenure.State().Epoch
+		case s.position == 0:
 			home = nil
 		}
 		s.mu.Unlock()
-		if home == nil || n.options.Reach.Holding == nil {
-			if h, told := before[s.name]; told {
-				all[s.name] = h
+		if home != nil && n.options.Reach.Holding != nil {
+			state := stateOf(home)
+			k, found := known[s.name]
+			if !found || k.state != state || time.Since(k.at) >= inspectEvery {
+				k = kept{state: state, at: time.Now()}
+				if h, err := n.options.Reach.Holding(home, s.own); err != nil {
+					n.options.Log.Warn("what this node has for a cell can't be found out", "cell", s.name, "error", err)
+				} else {
+					told := held(n.reach.key, s.name, h)
+					k.held, k.data = &told, h.Data
+				}
+				known[s.name] = k
 			}
-			continue
-		}
-		state := stateOf(home)
-		k, found := known[s.name]
-		if !found || k.state != state || time.Since(k.at) >= inspectEvery {
-			h, err := n.options.Reach.Holding(home, s.own)
-			if err != nil {
-				n.options.Log.Warn("the secrets of a cell can't be compared", "cell", s.name, "error", err)
+			if x.held, x.data = k.held, k.data; x.held != nil {
+				s.mu.Lock()
+				s.data = k.data
+				s.mu.Unlock()
 			}
-			k = kept{state, time.Now(), held(n.reach.key, s.name, h)}
-			known[s.name] = k
 		}
-		all[s.name] = k.held
+		all[s.name] = x
 	}
 	return all
 }
@@ -352,21 +378,19 @@ func stateOf(h *config.Home) string {
 }
 
 // exchange tells what this node has, if that has changed, and reads what the others have.
-func (r *reach) exchange(ctx context.Context, cells map[string]Held) error {
-	r.mu.Lock()
-	before := r.facts
-	r.facts.Cells = cells
-	changed := r.facts.text() != before.text()
-	r.mu.Unlock()
-	if changed {
-		if err := r.tell(ctx); err != nil {
-			r.mu.Lock()
-			r.facts = before
-			r.mu.Unlock()
-			return err
+func (r *reach) exchange(ctx context.Context, now map[string]having) error {
+	err := r.change(ctx, func(cells map[string]Held) {
+		before := maps.Clone(cells)
+		clear(cells)
+		for cell, x := range now {
+			if h, told := before[cell]; told || x.held != nil {
+				cells[cell] = x.after(h)
+			}
 		}
+	})
+	if err == nil {
+		_, err = r.listen(ctx)
 	}
-	_, err := r.listen(ctx)
 	return err
 }
 

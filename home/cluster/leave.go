@@ -46,6 +46,9 @@ var ErrOthers = errors.New("other nodes serve the cell")
 // ErrLast means that the state of the cell would be left to no node.
 var ErrLast = errors.New("no other node has entered the cluster")
 
+// ErrPinned means that the data of extensions would be left behind.
+var ErrPinned = errors.New("data that other nodes don't have would be left behind")
+
 // Leave takes a home out of its cell. With Keep it takes the state along: all of it,
 // checked, and the cell has ended, or nothing has changed. It may be killed at any instant
 // and repeated. The caller holds the lock of the home.
@@ -147,15 +150,25 @@ func (l *leaving) allowed(ctx context.Context) error {
 	if slices.Contains(connected, l.Node) {
 		return fmt.Errorf("a node with the name %s is running, not on this home: stop it first", l.Node)
 	}
-	if l.Keep {
-		if len(connected) > 0 && !l.Sure {
-			return fmt.Errorf("%w (%s): stop them first", ErrOthers, strings.Join(connected, ", "))
-		}
-		return nil
+	if l.Keep && len(connected) > 0 && !l.Sure {
+		return fmt.Errorf("%w (%s): stop them first", ErrOthers, strings.Join(connected, ", "))
 	}
 	seen, err := l.database.Look(ctx)
 	if err != nil {
 		return err
+	}
+	told, err := l.database.Told(ctx)
+	if err != nil {
+		return err
+	}
+	for cell, p := range Pins(told, seen.Cells) {
+		along := l.Keep && cell == l.Cell // the cell comes along
+		if along != (p.Node == l.Node) && !l.Sure {
+			return fmt.Errorf("%w: of the cell %s, %s", ErrPinned, cell, p)
+		}
+	}
+	if l.Keep {
+		return nil
 	}
 	others := slices.ContainsFunc(seen.Members, func(m postgres.Member) bool { return m.Name != l.Node })
 	if !others && head.Head > 0 && !l.Sure {

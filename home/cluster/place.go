@@ -34,6 +34,8 @@ type order struct {
 	ask    string
 	gone   bool // the cell is deleted
 	absent bool // its row is gone
+	// pinned says why the cell has no owner, if this node leaves it to the one with the data.
+	pinned string
 }
 
 func (o order) same(other order) bool {
@@ -120,14 +122,18 @@ func (n *Node) place(ctx context.Context, v postgres.View) {
 			wanted := nodes[i]
 			nodes = slices.Insert(slices.Delete(nodes, i, i+1), 0, wanted)
 		}
+		pin := pinOf(heard, c)
+		if pin != nil {
+			nodes = holders(v.Members, pin, c.Wanted)
+		}
 		place := index(nodes, me)
 		switch {
 		case c.Gone:
 		case owned != nil:
-			s.vacant = time.Time{}
+			s.vacant, s.told = time.Time{}, false
 			next := index(able, c.Wanted)
 			o.over = c.Wanted != "" && c.Wanted != me && next >= 0 && c.Ready == c.Wanted
-			if draining && (c.Wanted == "" && moving < handing ||
+			if draining && pin == nil && (c.Wanted == "" && moving < handing ||
 				c.Wanted != "" && c.Wanted != me && time.Since(s.asked) > handingTime && c.Ready == "") {
 				nodes = slices.DeleteFunc(nodes, func(m postgres.Member) bool { return m.Name == me })
 				if len(nodes) > 0 {
@@ -143,8 +149,13 @@ func (n *Node) place(ctx context.Context, v postgres.View) {
 			}
 			o.take = place >= 0 && time.Since(s.vacant) >= patience(nodes, place, lacks)
 			o.warm = s.own
+			if pin != nil && place < 0 {
+				o.pinned = pin.Waiting(c.Name)
+				o.relay = true // it says so
+				n.sayPinned(s, o.pinned)
+			}
 		default:
-			s.vacant = time.Time{}
+			s.vacant, s.told = time.Time{}, false
 			nodes = slices.DeleteFunc(nodes, func(m postgres.Member) bool { return m.Name == c.Node })
 			wanted := c.Wanted == me
 			o.warm = s.own || wanted || warm < n.options.Standbys && len(nodes) > 0 && nodes[0].Name == me

@@ -55,6 +55,7 @@ type reach struct {
 	key      *link.Key
 	link     *link.Link // nil: this node lacks the key
 
+	telling   sync.Mutex // held while facts change and are told
 	mu        sync.Mutex
 	facts     Facts
 	told      []postgres.Told   // by all nodes, as read last
@@ -127,9 +128,9 @@ func (r *reach) tell(ctx context.Context) error {
 }
 
 // relay lets the programs of this machine reach the owner of a cell, which owner names.
-func (r *reach) relay(cell string, home *config.Home, owner func() string) (*link.Relay, error) {
+func (r *reach) relay(cell string, home *config.Home, owner func() (string, error)) (*link.Relay, error) {
 	locate := func(ctx context.Context) (node, address string, err error) {
-		if node = owner(); node != "" {
+		if node, err = owner(); node != "" {
 			address, err = r.address(ctx, node)
 		}
 		return node, address, err

@@ -77,8 +77,7 @@ func (r *round) serve(ctx context.Context) (err error) {
 			behind = err != nil
 		}
 		if o.relay && r.relay == nil {
-			owner := func() string { return r.last().seen.Node }
-			if r.relay, err = r.node.reach.relay(r.name, r.home, owner); err != nil {
+			if r.relay, err = r.node.reach.relay(r.name, r.home, r.owner); err != nil {
 				return err
 			}
 			r.via.Store(r.relay)
@@ -98,6 +97,15 @@ func (r *round) serve(ctx context.Context) (err error) {
 			return err
 		}
 	}
+}
+
+// owner returns the owner of the cell; empty: there is none now.
+func (r *round) owner() (node string, err error) {
+	o := r.last()
+	if o.pinned != "" {
+		return "", fmt.Errorf("%w: %s", link.ErrNoOwner, o.pinned)
+	}
+	return o.seen.Node, nil
 }
 
 // failure is an error that ends the node if its own cell never was served.
@@ -249,8 +257,8 @@ func (r *round) take(ctx context.Context, o order) (owner bool, err error) {
 			return false, nil
 		}
 	}
-	// Whose turn it is depends on the secrets that the nodes have now.
-	if news, err := r.node.reach.listen(ctx); err == nil && news {
+	// Whose turn it is depends on the secrets and the data that the nodes have now.
+	if news, err := r.node.reach.listen(ctx); err != nil || news {
 		r.waitForTurn()
 		r.node.node.Look()
 		return false, nil
@@ -323,6 +331,13 @@ func (r *round) window() time.Duration {
 
 // run runs the kernel until the cell is handed over or lost, or ctx ends.
 func (r *round) run(ctx context.Context, t *tenure) error {
+	if err := r.tellOwner(ctx, t); err != nil {
+		closing := (&owned{t.store, t.Tenure}).Close()
+		if ctx.Err() != nil || t.lost.Err() != nil {
+			return nil
+		}
+		return failure{errors.Join(err, closing)}
+	}
 	if r.kernel == nil {
 		r.kernel = r.open(ctx)
 	}

@@ -39,6 +39,7 @@ type seat struct {
 	vacant time.Time // when the cell was seen without an owner first; zero: it has one
 	asked  time.Time // when the next owner was asked last
 	asks   int
+	told   bool // that it has no owner because of a pin
 
 	mu       sync.Mutex
 	order    order
@@ -48,6 +49,7 @@ type seat struct {
 	ready    bool  // the extensions are
 	served   bool  // a kernel ran on it
 	problem  string
+	data     map[string]bool // Holding.Data; nil: not known yet
 }
 
 // tenure is the ownership of a cell.

@@ -167,9 +167,11 @@ type Backup struct {
 
 // Extension holds the settings of one extension.
 type Extension struct {
-	Enabled bool           `yaml:"enabled" default:"true"`
-	Sandbox bool           `yaml:"sandbox" default:"true"` // false: no sandbox, also for those in its process
-	Config  map[string]any `yaml:"config"`                 // see Effective
+	Enabled bool `yaml:"enabled" default:"true"`
+	Sandbox bool `yaml:"sandbox" default:"true"` // false: no sandbox, also for those in its process
+	// Data wins over data in the manifest; empty: that counts.
+	Data   string         `yaml:"data" enum:"cache|pinned"`
+	Config map[string]any `yaml:"config"` // see Effective
 	// Allow is the owner's consent without a question: true, or of the extension mcp the
 	// names of servers in mcp.json.
 	Allow any `yaml:"allow"`

@@ -339,7 +339,7 @@ export interface Kernel {
   readonly agent: any;
   /** For sockets. */
   readonly runDir: string;
-  /** For files that outlive the process. */
+  /** For files that outlive the process. Machines of a cluster do not share it: see data in the manifest. */
   readonly dataDir: string;
   readonly timezone: string;
   /** Aborts when the handler has to end. */

@@ -26,7 +26,11 @@ import (
 // retryEvery is how often a relay looks for the owner while it has none.
 const retryEvery = 250 * time.Millisecond
 
-// Locate returns the name and the address of the owner of a cell; empty: not known.
+// ErrNoOwner means that no node owns the cell.
+var ErrNoOwner = errors.New("it has no owner now")
+
+// Locate returns the name and the address of the owner of a cell; empty: not known. An error
+// of class ErrNoOwner may say why there is none.
 type Locate func(ctx context.Context) (node, address string, err error)
 
 // Relaying describes a relay.
@@ -241,10 +245,12 @@ func (x *Relay) session(ctx context.Context) error {
 	node, address, err := x.Locate(locating)
 	done()
 	switch {
+	case errors.Is(err, ErrNoOwner):
+		return err
 	case err != nil:
 		return fmt.Errorf("its owner is not known: %w", err)
 	case node == "":
-		return errors.New("it has no owner now")
+		return ErrNoOwner
 	case x.link == nil:
 		return fmt.Errorf("%s owns it; this machine lacks the key of the cluster, so it can't reach that: copy the key "+
 			"with `switchboard cluster key show` there and `switchboard cluster key set` here", node)
