@@ -54,8 +54,8 @@ func (d described) Describe(s *adminv1.Status, damage error) {
 		s.Hints = append(s.Hints, hint)
 	}
 	if ids := p.pinnedHere(); d.options.Cluster != nil && len(ids) > 0 {
-		s.Hints = append(s.Hints, fmt.Sprintf("no other machine takes over when this one fails, because only this one has the "+
-			"data of %s", strings.Join(ids, ", ")))
+		s.Hints = append(s.Hints, fmt.Sprintf("no other machine takes over when this one fails, because only this one has "+
+			"the data of %s", strings.Join(ids, ", ")))
 	}
 	s.Backup, _ = json.Marshal(d.keeper.State(time.Now())) // strings, numbers and times
 }

@@ -407,7 +407,7 @@ func newClusterDrain() *cobra.Command {
 		}
 		has := "has no cells and"
 		if len(staying) > 0 {
-			has = "keeps " + strings.Join(staying, ", ") + ", whose data is only there (`switchboard cluster status`), and otherwise"
+			has = "keeps " + strings.Join(staying, ", ") + ", whose data no other node has, and otherwise"
 		}
 		p.line("The node %s %s takes none. `switchboard cluster drain --undo` ends that.", node, has)
 		return nil
