@@ -89,7 +89,7 @@ func newClusterLeave() *cobra.Command {
 	asJSON := jsonFlag(c)
 	seat.add(c)
 	c.Flags().BoolVar(&o.Keep, "keep-data", false, "take the state of the cell along, and end the cell")
-	c.Flags().BoolVar(&o.Sure, "yes", false, "also if other nodes serve the cell, none would have its state, or data stays behind")
+	c.Flags().BoolVar(&o.Sure, "yes", false, "also if other nodes serve the cell, none has its state, or data stays behind")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		s, err := seat.open(c, *asJSON)
 		if errors.Is(err, errNoDSN) {

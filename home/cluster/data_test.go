@@ -77,7 +77,7 @@ func TestWhoTakesAPinnedCell(t *testing.T) {
 		"a":      {"a", "[a]"},
 	} {
 		var all []postgres.Member
-		for _, name := range strings.FieldsSeq(members) {
+		for name := range strings.FieldsSeq(members) {
 			m := postgres.Member{Name: strings.TrimLeft(name, "!~-"), Live: name[0] != '!', Draining: name[0] == '~'}
 			if name[0] == '-' {
 				m.State = postgres.Stopping
