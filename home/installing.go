@@ -2,10 +2,10 @@ package home
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/home/consent"
 	"github.com/switchboard-run/switchboard/home/install"
@@ -61,7 +61,7 @@ func OpenConsents(o Options) (*Consents, error) {
 // is installed.
 func (c *Consents) installable(m *manifests.Manifest) error {
 	if slices.ContainsFunc(c.builtins, func(b manifests.Entry) bool { return b.ID == m.ID }) {
-		return fmt.Errorf("%s is the id of a built-in extension: the extension needs another one", m.ID)
+		return words.Errorf("%s is the id of a built-in extension: the extension needs another one", m.ID)
 	}
 	set := manifests.Resolve([]manifests.Entry{{ID: m.ID, File: m.File, Manifest: m}}, manifests.Options{
 		KernelVersion: c.files.options.Version, Refuse: refuseFor(c.files.options, c.settings),

@@ -8,13 +8,13 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
@@ -43,7 +43,7 @@ func unpack(ctx context.Context, file, dir string, limits Limits) error {
 	case bytes.Equal(head, []byte("PK\x03\x04")):
 		err = unpackZip(ctx, f, info.Size(), t)
 	default:
-		err = errors.New("the file is no archive that can be read here: make a .tar.gz or a .zip")
+		err = words.Errorf("the file is no archive that can be read here: make a .tar.gz or a .zip")
 	}
 	if err != nil {
 		_ = t.root.Close()
@@ -55,7 +55,7 @@ func unpack(ctx context.Context, file, dir string, limits Limits) error {
 func unpackGzip(ctx context.Context, in io.Reader, t *tree) error {
 	compressed, err := gzip.NewReader(bufio.NewReaderSize(in, 1<<16))
 	if err != nil {
-		return fmt.Errorf("the archive is damaged: %w", err)
+		return words.Errorf("the archive is damaged: %w", err)
 	}
 	// What follows the last file counts as well.
 	rest := &meter{io.Discard, &tree{limits: t.limits, packed: t.packed}}
@@ -64,7 +64,7 @@ func unpackGzip(ctx context.Context, in io.Reader, t *tree) error {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, limited); err != nil { // to the checksum
-		return fmt.Errorf("the archive is damaged: %w", err)
+		return words.Errorf("the archive is damaged: %w", err)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func unpackTar(ctx context.Context, from io.Reader, t *tree) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("the archive is damaged: %w", err)
+			return words.Errorf("the archive is damaged: %w", err)
 		}
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -87,10 +87,10 @@ func unpackTar(ctx context.Context, from io.Reader, t *tree) error {
 		case tar.TypeXGlobalHeader:
 			continue
 		case tar.TypeLink:
-			return fmt.Errorf("%q is a hard link: pack with `tar --hard-dereference`", shortName(h.Name))
+			return words.Errorf("%q is a hard link: pack with `tar --hard-dereference`", shortName(h.Name))
 		case tar.TypeReg, tar.TypeDir, tar.TypeSymlink, tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
 		default:
-			return fmt.Errorf("%q is of a kind that can't be unpacked here (%q)", shortName(h.Name), h.Typeflag)
+			return words.Errorf("%q is of a kind that can't be unpacked here (%q)", shortName(h.Name), h.Typeflag)
 		}
 		if err := t.add(x); err != nil {
 			return err
@@ -101,10 +101,10 @@ func unpackTar(ctx context.Context, from io.Reader, t *tree) error {
 func unpackZip(ctx context.Context, f io.ReaderAt, size int64, t *tree) error {
 	in, err := zip.NewReader(f, size)
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // names are checked below
-		return fmt.Errorf("the archive is damaged: %w", err)
+		return words.Errorf("the archive is damaged: %w", err)
 	}
 	if len(in.File) > t.limits.Files {
-		return fmt.Errorf("more than %d files: pack only what the extension needs", t.limits.Files)
+		return words.Errorf("more than %d files: pack only what the extension needs", t.limits.Files)
 	}
 	for _, file := range in.File {
 		if err := context.Cause(ctx); err != nil {
@@ -123,23 +123,23 @@ func unpackMember(file *zip.File, t *tree) error {
 		return t.add(x)
 	}
 	if file.Flags&1 != 0 {
-		return fmt.Errorf("%q is encrypted: pack without a password", shortName(file.Name))
+		return words.Errorf("%q is encrypted: pack without a password", shortName(file.Name))
 	}
 	content, err := file.Open()
 	if err != nil {
-		return fmt.Errorf("%q can't be unpacked: %w", shortName(file.Name), err)
+		return words.Errorf("%q can't be unpacked: %w", shortName(file.Name), err)
 	}
 	defer content.Close()
 	if x.mode.Type() == fs.ModeSymlink {
 		target, err := io.ReadAll(io.LimitReader(content, 2048))
 		if err != nil {
-			return fmt.Errorf("the archive is damaged: %w", err)
+			return words.Errorf("the archive is damaged: %w", err)
 		}
 		x.target = string(target)
 	}
 	x.content = content
 	if err := t.add(x); errors.Is(err, zip.ErrChecksum) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("the archive is damaged: %w", err)
+		return words.Errorf("the archive is damaged: %w", err)
 	} else if err != nil {
 		return err
 	}

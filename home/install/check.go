@@ -11,6 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/internal/filewatch"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -23,7 +24,7 @@ func (i *Installer) check(tree string) (*manifests.Manifest, error) {
 	}
 	file := filepath.Join(tree, manifests.FileName)
 	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", manifests.FileName)
+		return nil, words.Errorf("%s is not a regular file", manifests.FileName)
 	}
 	data, err := filewatch.Read(file)
 	if err != nil {
@@ -55,19 +56,19 @@ func checkProgram(tree string, m *manifests.Manifest) error {
 		return nil
 	}
 	if !filepath.IsLocal(command) {
-		return fmt.Errorf("run.command of %s leads out of the extension's directory: %s", manifests.FileName, command)
+		return words.Errorf("run.command of %s leads out of the extension's directory: %s", manifests.FileName, command)
 	}
 	info, err := os.Stat(filepath.Join(tree, command))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the executable %s is missing: build the extension first, "+
+		return words.Errorf("the executable %s is missing: build the extension first, "+
 			"and install the directory or an archive of it", command)
 	case err != nil:
 		return fmt.Errorf("read the executable: %w", err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("the executable %s is not a regular file", command)
+		return words.Errorf("the executable %s is not a regular file", command)
 	case info.Mode()&0o100 == 0:
-		return fmt.Errorf("the executable %s may not be executed: run chmod +x on it, and pack it again", command)
+		return words.Errorf("the executable %s may not be executed: run chmod +x on it, and pack it again", command)
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 const maxRedirects = 5
@@ -22,7 +24,7 @@ func (i *Installer) download(ctx context.Context, u *url.URL, file string, limit
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stalled := fmt.Errorf("%s has sent nothing for %s", u.Host, i.options.Stall)
+	stalled := words.Errorf("%s has sent nothing for %s", u.Host, i.options.Stall)
 	stall := time.AfterFunc(i.options.Stall, func() { cancel(stalled) })
 	defer stall.Stop()
 	defer func() {
@@ -36,7 +38,7 @@ func (i *Installer) download(ctx context.Context, u *url.URL, file string, limit
 	}
 	defer r.Body.Close()
 	if r.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", r.Request.URL.Redacted(), r.Status)
+		return fmt.Errorf("%s: %w", r.Request.URL.Redacted(), words.Errorf("the server answered %s", r.Status))
 	}
 	if r.ContentLength > limit {
 		return tooLarge(limit)
@@ -48,7 +50,7 @@ func (i *Installer) download(ctx context.Context, u *url.URL, file string, limit
 	body := &watched{in: r.Body, seen: func() { stall.Reset(i.options.Stall) }}
 	n, err := io.Copy(f, io.LimitReader(body, limit+1))
 	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("the download broke off: %w", err)
+		return words.Errorf("the download broke off: %w", err)
 	}
 	if n > limit {
 		return tooLarge(limit)
@@ -62,7 +64,7 @@ func (i *Installer) get(ctx context.Context, u *url.URL) (*http.Response, error)
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects {
-			return fmt.Errorf("more than %d redirects", maxRedirects)
+			return words.Errorf("more than %d redirects", maxRedirects)
 		}
 		return checkTransport(r.URL, i.options.Insecure)
 	}}
@@ -73,7 +75,7 @@ func (i *Installer) get(ctx context.Context, u *url.URL) (*http.Response, error)
 	request.Header.Set("User-Agent", "switchboard/"+i.options.KernelVersion)
 	r, err := client.Do(request)
 	if failed := new(url.Error); errors.As(err, &failed) {
-		err = fmt.Errorf("get %s: %w", u.Redacted(), failed.Err)
+		err = words.Errorf("download %s: %w", u.Redacted(), failed.Err)
 	}
 	return r, err
 }
@@ -93,6 +95,6 @@ func (w *watched) Read(b []byte) (int, error) {
 }
 
 func tooLarge(limit int64) error {
-	return fmt.Errorf("larger than %s, the most that is fetched",
+	return words.Errorf("larger than %s, the most that is fetched",
 		humanize.IBytes(uint64(limit))) //nolint:gosec // not negative
 }

@@ -2,12 +2,12 @@ package install
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
@@ -20,7 +20,7 @@ type fetched struct {
 // matches compares what was fetched with what the index announced.
 func (f fetched) matches(m *manifests.Manifest) error {
 	if e := f.entry; e != nil && (e.Name != m.ID || e.Version != m.Version) {
-		return fmt.Errorf("the index has %s %s, but its archive has %s %s: tell its publisher",
+		return words.Errorf("the index has %s %s, but its archive has %s %s: tell its publisher",
 			e.Name, e.Version, m.ID, m.Version)
 	}
 	return nil
@@ -48,10 +48,10 @@ func (i *Installer) fetch(ctx context.Context, dir string, from Source) (unpacke
 			got.sum, err = i.fetchArchive(ctx, dir, entry.Archive, strings.ToLower(entry.SHA256), unpacked)
 		}
 	default:
-		err = fmt.Errorf("a source of the kind %q is not known", from.Kind)
+		err = words.Errorf("a source of the kind %q is not known", from.Kind)
 	}
 	if err != nil {
-		return "", got, fmt.Errorf("fetch %s: %w", from, err)
+		return "", got, words.Errorf("fetch %s: %w", from, err)
 	}
 	return unpacked, got, nil
 }
@@ -68,7 +68,7 @@ func (i *Installer) outside(dir string) error {
 	}
 	for _, pair := range [][2]string{{own, source}, {source, own}} {
 		if rest, err := filepath.Rel(pair[0], pair[1]); err == nil && filepath.IsLocal(rest) {
-			return fmt.Errorf("the directory is part of %s: extensions there run without being installed", own)
+			return words.Errorf("the directory is part of %s: extensions there run without being installed", own)
 		}
 	}
 	return nil
@@ -94,7 +94,7 @@ func (i *Installer) fetchArchive(ctx context.Context, dir, location, sum, unpack
 			return "", err
 		}
 		if !info.Mode().IsRegular() {
-			return "", fmt.Errorf("%s is neither a directory nor a regular file", file)
+			return "", words.Errorf("%s is neither a directory nor a regular file", file)
 		}
 		if info.Size() > i.options.Limits.Download {
 			return "", tooLarge(i.options.Limits.Download)
@@ -105,7 +105,7 @@ func (i *Installer) fetchArchive(ctx context.Context, dir, location, sum, unpack
 		return "", err
 	}
 	if sum != "" && got != sum {
-		return "", fmt.Errorf("the archive %s has another hash (%s...) than the index says (%s...): "+
+		return "", words.Errorf("the archive %s has another hash (%s...) than the index says (%s...): "+
 			"it was changed or damaged, so nothing is installed", location, got[:12], sum[:12])
 	}
 	return got, unpack(ctx, file, unpacked, i.options.Limits)

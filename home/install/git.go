@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // fetchGit fetches one commit into a repository of its own, without a work tree: no file is
@@ -27,7 +29,7 @@ func (i *Installer) fetchGit(ctx context.Context, dir string, from Source, unpac
 		}
 	}
 	if _, err := exec.LookPath("git"); err != nil {
-		return "", errors.New("git isn't installed: install it, or give an archive")
+		return "", words.Errorf("git isn't installed: install it, or give an archive")
 	}
 	repository := filepath.Join(dir, "git")
 	g := &git{i: i, dir: repository, http: http}
@@ -57,7 +59,7 @@ func (i *Installer) fetchGit(ctx context.Context, dir string, from Source, unpac
 		return "", err
 	}
 	if _, err := os.Lstat(filepath.Join(unpacked, ".gitmodules")); err == nil {
-		return "", errors.New("the repository has submodules, which aren't fetched: give an archive with all files")
+		return "", words.Errorf("the repository has submodules, which aren't fetched: give an archive with all files")
 	}
 	return commit, errors.Join(removeAll(repository), os.Remove(archive))
 }

@@ -2,8 +2,6 @@ package install
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/switchboard-run/switchboard/contract/near"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/internal/filewatch"
 	"github.com/switchboard-run/switchboard/manifests"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
@@ -106,11 +105,11 @@ func (i *Installer) find(ctx context.Context, dir string, from Source) (Entry, e
 	}
 	data, err := filewatch.Read(file)
 	if err != nil {
-		return Entry{}, fmt.Errorf("read the index: %w", err)
+		return Entry{}, words.Errorf("read the index: %w", err)
 	}
 	all, err := ParseIndex(indexFile, data)
 	if err != nil {
-		return Entry{}, fmt.Errorf("the index has mistakes:\n%w", err)
+		return Entry{}, words.Errorf("the index has mistakes:\n%w", err)
 	}
 	e, err := all.choose(from.Name, from.Version, i.options.KernelVersion)
 	if err != nil {
@@ -160,17 +159,17 @@ func (x *Entries) choose(name, version, kernel string) (Entry, error) {
 	case best != nil:
 		return *best, nil
 	case newest != nil:
-		return Entry{}, fmt.Errorf("%s %s needs kernel %s, and this is %s: update Switchboard first",
+		return Entry{}, words.Errorf("%s %s needs kernel %s, and this is %s: update Switchboard first",
 			name, newest.Version, newest.Kernel, kernel)
 	case len(versions) > 0:
-		return Entry{}, fmt.Errorf("the index has no version %s of %s; it has %s", version, name,
+		return Entry{}, words.Errorf("the index has no version %s of %s; it has %s", version, name,
 			strings.Join(versions, ", "))
 	}
-	text := "the index has no extension " + name
 	if s := near.Best(name, names); s != "" {
-		text += fmt.Sprintf(" (did you mean %s?)", s)
+		return Entry{}, words.Errorf("the index has no extension %s (did you mean %s?)", name, s)
 	} else if names = slices.Compact(slices.Sorted(slices.Values(names))); len(names) > 0 {
-		text += "; it has " + strings.Join(names[:min(len(names), 10)], ", ")
+		return Entry{}, words.Errorf("the index has no extension %s; it has %s", name,
+			strings.Join(names[:min(len(names), 10)], ", "))
 	}
-	return Entry{}, errors.New(text)
+	return Entry{}, words.Errorf("the index has no extension %s", name)
 }

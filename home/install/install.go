@@ -31,6 +31,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -92,7 +93,7 @@ func or[T int | int64 | time.Duration](value, fallback T) T {
 }
 
 // ErrBusy means that another Installer works on the home.
-var ErrBusy = errors.New("another installation is running on this home: wait until it has finished")
+var ErrBusy = words.Errorf("another installation is running on this home: wait until it has finished")
 
 // Installer installs extensions into one home. It is not safe for concurrent use. The
 // caller must call Close.
@@ -225,7 +226,7 @@ type Staged struct {
 // Fetch fetches and checks an extension. The caller must call Discard.
 func (i *Installer) Fetch(ctx context.Context, from Source) (_ *Staged, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, i.options.Timeout,
-		fmt.Errorf("not finished after %s", i.options.Timeout))
+		words.Errorf("not finished after %s", i.options.Timeout))
 	defer cancel()
 	dir, err := os.MkdirTemp(i.options.Home.Extensions(), stagingPrefix)
 	if err != nil {
@@ -236,7 +237,7 @@ func (i *Installer) Fetch(ctx context.Context, from Source) (_ *Staged, err erro
 		if err != nil {
 			_ = s.Discard()
 			if cause := context.Cause(limited); cause != nil && ctx.Err() == nil {
-				err = fmt.Errorf("fetch %s: %w", from, cause)
+				err = words.Errorf("fetch %s: %w", from, cause)
 			}
 		}
 	}()
@@ -287,5 +288,5 @@ func topOf(dir string) (string, error) {
 			return inner, nil
 		}
 	}
-	return "", fmt.Errorf("%s not found: an extension has it at the top", manifests.FileName)
+	return "", words.Errorf("%s not found: an extension has it at the top", manifests.FileName)
 }

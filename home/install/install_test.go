@@ -15,9 +15,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/manifests"
 )
@@ -274,6 +276,7 @@ func TestHostileArchives(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
+			russian(t, err)
 			nothingLeft(t, h)
 			if _, err := os.Lstat(filepath.Join(h.Path(), "evil")); err == nil {
 				t.Error("a file was written outside of the extension")
@@ -319,6 +322,7 @@ func TestHostileZips(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
+			russian(t, err)
 			nothingLeft(t, h)
 		})
 	}
@@ -353,6 +357,7 @@ func TestBombs(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
+			russian(t, err)
 			nothingLeft(t, h)
 		})
 	}
@@ -614,7 +619,7 @@ func TestIndex(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	if _, err := put(t, i, "gone", server.URL); err == nil || !strings.Contains(err.Error(), "answers 404") {
+	if _, err := put(t, i, "gone", server.URL); err == nil || !strings.Contains(err.Error(), "the server answered 404") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := put(t, i, "gone", filepath.Join(dir, "nowhere")); err == nil || !strings.Contains(err.Error(), "no such file") {
@@ -659,7 +664,7 @@ func TestDownloads(t *testing.T) {
 	for path, want := range map[string]string{
 		"/good.tar.gz": "", "/moved.tar.gz": "", "/round.tar.gz": "more than 5 redirects",
 		"/away.tar.gz":  "http://example.invalid/good.tar.gz is not encrypted",
-		"/large.tar.gz": "larger than 64 KiB", "/nothing.tar.gz": "answers 404 Not Found",
+		"/large.tar.gz": "larger than 64 KiB", "/nothing.tar.gz": "the server answered 404 Not Found",
 		"/mute.tar.gz": "has sent nothing for", "/half.tar.gz": "has sent nothing for", "/broken.tar.gz": "the download broke off",
 	} {
 		t.Run(path, func(t *testing.T) {
@@ -676,9 +681,23 @@ func TestDownloads(t *testing.T) {
 				t.Errorf("error %v, want %q", err, want)
 			}
 			if want != "" {
+				russian(t, err)
 				nothingLeft(t, h)
 			}
 		})
+	}
+}
+
+// russian fails the test if a part of an error is in English in another language, too. Mistakes
+// of manifests, for their authors, and what libraries say of an archive are.
+func russian(t *testing.T, err error) {
+	t.Helper()
+	if err == nil || strings.Contains(err.Error(), "manifest.yaml:") || strings.Contains(err.Error(), "zip: ") {
+		return
+	}
+	said := words.Translate("ru", err.Error())
+	if english := regexp.MustCompile(`\b[a-z]+ [a-z]+ [a-z]+`).FindString(said); english != "" {
+		t.Errorf("%q is not translated in %q", english, said)
 	}
 }
 

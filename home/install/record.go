@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/internal/filewatch"
 	"github.com/switchboard-run/switchboard/manifests"
@@ -36,7 +37,7 @@ type Installed struct {
 }
 
 // ErrNotInstalled means that there is no such directory.
-var ErrNotInstalled = errors.New("no such extension in this home")
+var ErrNotInstalled = words.Errorf("no such extension in this home")
 
 // Read reads an extension of a home.
 func Read(ctx context.Context, home *config.Home, id string) (x Installed, err error) {
@@ -53,7 +54,7 @@ func Read(ctx context.Context, home *config.Home, id string) (x Installed, err e
 	}
 	if err != nil {
 		x.Changed = x.Record != nil
-		return x, fmt.Errorf("read the manifest: %w", err)
+		return x, words.Errorf("read the manifest: %w", err)
 	}
 	if x.Record != nil {
 		hash, err := hashOf(ctx, dir, x.Manifest)

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // Kind is the kind of a Source.
@@ -67,11 +69,11 @@ func ParseSource(text, index string) (s Source, err error) {
 	}()
 	switch {
 	case text == "":
-		return s, errors.New("the source is empty: give a directory, an archive, a git URL, or a name and --index")
+		return s, words.Errorf("the source is empty: give a directory, an archive, a git URL, or a name and --index")
 	case strings.HasPrefix(text, "-"):
-		return s, errors.New("a source does not begin with a hyphen; write ./ before a path")
+		return s, words.Errorf("a source does not begin with a hyphen; write ./ before a path")
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return s, errors.New("the source has control characters")
+		return s, words.Errorf("the source has control characters")
 	case index != "":
 		return fromIndex(text, index)
 	case hasScheme().MatchString(text):
@@ -96,15 +98,15 @@ func ParseSource(text, index string) (s Source, err error) {
 		}
 	}
 	if indexName().MatchString(text) {
-		return s, errors.New("no such file or directory; for a name in an index, add --index")
+		return s, words.Errorf("no such file or directory; for a name in an index, add --index")
 	}
-	return s, errors.New("no such file or directory")
+	return s, words.Errorf("no such file or directory")
 }
 
 func fromIndex(text, index string) (s Source, err error) {
 	m := indexName().FindStringSubmatch(text)
 	if m == nil {
-		return s, errors.New("with --index, give a name in it, or name@version")
+		return s, words.Errorf("with --index, give a name in it, or name@version")
 	}
 	s = Source{Kind: Index, Location: index, Name: m[1], Version: m[2]}
 	if hasScheme().MatchString(index) {
@@ -129,7 +131,7 @@ func fromURL(text string) (s Source, err error) {
 	switch bare {
 	case "https", "http", "ssh", "file":
 	default:
-		return s, fmt.Errorf("%s addresses are not supported: use https, ssh or a path", scheme)
+		return s, words.Errorf("%s addresses are not supported: use https, ssh or a path", scheme)
 	}
 	plain, _, _ := strings.Cut(rest, "?")
 	if !isGit && (bare == "https" || bare == "http") && isArchiveName(plain) {
@@ -143,7 +145,7 @@ func fromURL(text string) (s Source, err error) {
 		return s, err
 	}
 	if _, secret := u.User.Password(); secret {
-		return s, errors.New("the address has a password, which would be stored: let git ask a credential helper")
+		return s, words.Errorf("the address has a password, which would be stored: let git ask a credential helper")
 	}
 	return Source{Kind: Git, Location: location, Ref: ref}, checkRef(ref)
 }
@@ -160,7 +162,7 @@ var refSyntax = lazy(`^[A-Za-z0-9_][A-Za-z0-9_./+-]*$`)
 
 func checkRef(ref string) error {
 	if ref != "" && (!refSyntax().MatchString(ref) || strings.Contains(ref, "..")) {
-		return fmt.Errorf("%q is not a branch, a tag or a commit", ref)
+		return words.Errorf("%q is not a branch, a tag or a commit", ref)
 	}
 	return nil
 }
@@ -186,14 +188,14 @@ func checkTransport(u *url.URL, insecure bool) error {
 	switch {
 	case u.Scheme == "https", u.Scheme == "http" && (insecure || loopback(u)):
 		if u.Hostname() == "" {
-			return fmt.Errorf("%s names no host", u.Redacted())
+			return words.Errorf("%s names no host", u.Redacted())
 		}
 		return nil
 	case u.Scheme == "http":
-		return fmt.Errorf("%s is not encrypted, so anyone on the way can change it: use https, or add --insecure",
+		return words.Errorf("%s is not encrypted, so anyone on the way can change it: use https, or add --insecure",
 			u.Redacted())
 	}
-	return fmt.Errorf("%s: only https addresses are supported here", u.Redacted())
+	return words.Errorf("%s is no https address, and only those are supported here", u.Redacted())
 }
 
 // publisherOf returns who serves an address: its host and, on hosts of many, the owner.

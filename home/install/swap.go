@@ -11,14 +11,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
 // ErrForeign means that an extension was not put there by an Installer.
-var ErrForeign = errors.New("it wasn't installed with `switchboard extensions install`")
+var ErrForeign = words.Errorf("it wasn't installed with `switchboard extensions install`")
 
 // ErrChanged means that the files of an extension are not those that were installed.
-var ErrChanged = errors.New("its files have changed since it was installed")
+var ErrChanged = words.Errorf("its files have changed since it was installed")
 
 // Replaces returns what Commit will replace; nil: nothing.
 func (s *Staged) Replaces(ctx context.Context) (*Installed, error) {

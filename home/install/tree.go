@@ -19,6 +19,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/manifests"
 )
 
@@ -70,15 +71,15 @@ func (t *tree) add(x item) error {
 	case kind == fs.ModeDir:
 		return t.root.MkdirAll(name, 0o700)
 	case x.mode&(fs.ModeSetuid|fs.ModeSetgid) != 0:
-		return fmt.Errorf("%q has a setuid or setgid bit, which no extension needs", name)
+		return words.Errorf("%q has a setuid or setgid bit, which no extension needs", name)
 	case kind == fs.ModeSymlink:
 		if !localTarget(x.target) {
-			return fmt.Errorf("%q links to %q, outside of the extension", name, x.target)
+			return words.Errorf("%q links to %q, outside of the extension", name, x.target)
 		}
 		t.links = append(t.links, [2]string{name, x.target})
 		return nil
 	case kind != 0:
-		return fmt.Errorf("%q is %s: an extension has files, directories and links", name, kindOf(kind))
+		return words.Errorf("%q is %v: an extension has files, directories and links", name, kindOf(kind))
 	}
 	return t.write(name, x)
 }
@@ -96,13 +97,13 @@ func (t *tree) place(name string, dir bool) error {
 		switch {
 		case !taken:
 			if len(t.names) == t.limits.Files {
-				return fmt.Errorf("more than %d files: pack only what the extension needs", t.limits.Files)
+				return words.Errorf("more than %d files: pack only what the extension needs", t.limits.Files)
 			}
 			t.names[folded] = part
 		case before.name != part.name:
-			return fmt.Errorf("%q and %q differ only in case, so some file systems take them for one", before.name, part.name)
+			return words.Errorf("%q and %q differ only in case, so some file systems take them for one", before.name, part.name)
 		case !before.dir || !part.dir:
-			return fmt.Errorf("%q is there twice", part.name)
+			return words.Errorf("%q is there twice", part.name)
 		}
 	}
 	return nil
@@ -135,11 +136,11 @@ func (m *meter) Write(b []byte) (int, error) {
 	t := m.t
 	t.bytes += int64(len(b))
 	if t.bytes > t.limits.Unpacked {
-		return 0, fmt.Errorf("more than %s unpacked: pack only what the extension needs",
+		return 0, words.Errorf("more than %s unpacked: pack only what the extension needs",
 			humanize.IBytes(uint64(t.limits.Unpacked))) //nolint:gosec // not negative
 	}
 	if t.packed > 0 && t.bytes > ratioFrom && t.bytes/t.packed > t.limits.Ratio {
-		return 0, fmt.Errorf("more than %d times its size unpacked, as an archive that is made to fill a disk",
+		return 0, words.Errorf("more than %d times its size unpacked, as an archive that is made to fill a disk",
 			t.limits.Ratio)
 	}
 	return m.w.Write(b)
@@ -161,18 +162,18 @@ func (t *tree) finish() (err error) {
 
 // cleanName returns a name in an archive without "./" and a slash at its end; ".": the top.
 func cleanName(name string) (string, error) {
-	refuse := func(why string) (string, error) { return "", fmt.Errorf("the name %q %s", shortName(name), why) }
+	refuse := func(why string) (string, error) { return "", words.Errorf("the name %q %v", shortName(name), why) }
 	switch {
 	case !utf8.ValidString(name):
-		return refuse("is not UTF-8")
+		return refuse(words.Sprintf("is not UTF-8"))
 	case strings.IndexFunc(name, unicode.IsControl) >= 0:
-		return refuse("has control characters")
+		return refuse(words.Sprintf("has control characters"))
 	case strings.ContainsRune(name, '\\'):
-		return refuse("has a backslash: separate directories by slashes")
+		return refuse(words.Sprintf("has a backslash: separate directories by slashes"))
 	case strings.HasPrefix(name, "/"):
-		return refuse("is absolute")
+		return refuse(words.Sprintf("is absolute"))
 	case len(name) > 1024:
-		return refuse("is longer than 1024 bytes")
+		return refuse(words.Sprintf("is longer than 1024 bytes"))
 	}
 	clean := strings.TrimSuffix(name, "/")
 	for strings.HasPrefix(clean, "./") {
@@ -184,11 +185,11 @@ func cleanName(name string) (string, error) {
 	for part := range strings.SplitSeq(clean, "/") {
 		switch {
 		case part == "..":
-			return refuse("leads out of the archive")
+			return refuse(words.Sprintf("leads out of the archive"))
 		case part == "" || part == ".":
-			return refuse("has an empty part")
+			return refuse(words.Sprintf("has an empty part"))
 		case len(part) > 255:
-			return refuse("has a part longer than 255 bytes")
+			return refuse(words.Sprintf("has a part longer than 255 bytes"))
 		}
 	}
 	return clean, nil
@@ -225,13 +226,13 @@ func localTarget(target string) bool {
 func kindOf(kind fs.FileMode) string {
 	switch {
 	case kind&fs.ModeDevice != 0:
-		return "a device"
+		return words.Sprintf("a device")
 	case kind&fs.ModeNamedPipe != 0:
-		return "a pipe"
+		return words.Sprintf("a pipe")
 	case kind&fs.ModeSocket != 0:
-		return "a socket"
+		return words.Sprintf("a socket")
 	}
-	return "something else"
+	return words.Sprintf("something else")
 }
 
 // checkLinks checks that each link leads to something in the directory.
@@ -250,10 +251,10 @@ func checkLinks(dir string) error {
 		}
 		target, err := filepath.EvalSymlinks(p)
 		if err != nil {
-			return fmt.Errorf("the link %q leads nowhere", name)
+			return words.Errorf("the link %q leads nowhere", name)
 		}
 		if rest, err := filepath.Rel(top, target); err != nil || !filepath.IsLocal(rest) {
-			return fmt.Errorf("the link %q leads out of the extension", name)
+			return words.Errorf("the link %q leads out of the extension", name)
 		}
 		return nil
 	})

@@ -31,7 +31,7 @@ func TestNoteBusy(t *testing.T) {
 		{Extension: "mute", NoCredit: true, Deliveries: 3}, {Extension: "new", NoCredit: true, Deliveries: 1},
 	}, now)
 	for i, want := range []string{
-		"busy: handler busy 45s", "ready: ", "busy: handler busy 1h0m0s", "offline: no network", ": ",
+		"busy: has been handling one delivery for 45s", "ready: ", "busy: has been handling one delivery for 1h0m0s", "offline: no network", ": ",
 		"degraded: takes no deliveries (3 waiting): it has given no credit since it started, see `switchboard extensions verify`",
 		": ",
 	} {

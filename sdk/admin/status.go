@@ -12,6 +12,7 @@ import (
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/adminv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 )
 
 // Status is the status of a kernel with its extensions and with counts. Nothing of a
@@ -82,13 +83,21 @@ func NoteBusy(rows []*adminv1.Extension, waiting []*adminv1.Subscription, now ti
 		switch {
 		case longest >= busyAfter:
 			x.Readiness = "busy"
-			x.Detail = strings.TrimSpace(fmt.Sprintf("handler busy %s %s", longest.Truncate(time.Second), x.GetDetail()))
+			x.Detail = joined(x.GetDetail(), words.Sprintf("has been handling one delivery for %s", longest.Truncate(time.Second)))
 		case mute > 0:
 			x.Readiness = "degraded"
-			x.Detail = strings.TrimSpace(fmt.Sprintf("takes no deliveries (%d waiting): it has given no credit since "+
-				"it started, see `switchboard extensions verify` %s", mute, x.GetDetail()))
+			x.Detail = joined(x.GetDetail(), words.Sprintf("takes no deliveries (%d waiting): it has given no credit since "+
+				"it started, see `switchboard extensions verify`", mute))
 		}
 	}
+}
+
+// joined is a detail with more after it.
+func joined(detail, more string) string {
+	if detail == "" {
+		return more
+	}
+	return detail + "; " + more
 }
 
 // JSON returns the status as JSON.
