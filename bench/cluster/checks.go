@@ -107,7 +107,7 @@ func (w *world) alike() []string {
 	err := ledger.Until("all copies to be alike", w.Patience, func() bool {
 		states = states[:0]
 		for _, n := range w.nodes {
-			if n.pid() != 0 {
+			if n.PID() != 0 {
 				s, err := stateOf(n.file("switchboard.db"))
 				if err != nil {
 					s = err.Error()
@@ -169,7 +169,7 @@ func (w *world) check() (found figures, problems []string) {
 	problems = append(problems, more...)
 	problems = append(problems, w.alike()...)
 	for _, n := range w.nodes {
-		for _, p := range n.processesLeft() {
+		for _, p := range n.ProcessesLeft() {
 			problems = append(problems, "leftover process of "+n.name+": "+p)
 		}
 		for _, damage := range []string{"panic:", "DATA RACE", "malformed"} {

@@ -91,11 +91,11 @@ func (r *run) at(s *servers.Pair, point string, traced func(trace string)) (c le
 		m := w.ask("<c0>", 0, ledger.Job{Delay: 1})
 		done := func() bool { return w.Complete([]ledger.Message{m}) && len(w.Pending()) == 0 }
 		if err := ledger.Until("the owner to fall, or the job to end", w.Patience, func() bool {
-			return a.pid() == 0 || done()
+			return a.PID() == 0 || done()
 		}); err != nil {
 			return err
 		}
-		if a.pid() == 0 {
+		if a.PID() == 0 {
 			c.Kills = 1
 			a.extra = nil
 			if err := w.startAll(); err != nil {

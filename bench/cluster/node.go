@@ -7,9 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 
 	"github.com/switchboard-run/switchboard/bench/ledger"
 	"github.com/switchboard-run/switchboard/bench/processes"
@@ -18,19 +16,13 @@ import (
 
 // node is one machine: a home, its way to PostgreSQL, and a kernel.
 type node struct {
+	ledger.Kernel
 	world *world
 	name  string
 	dir   string
 	proxy *postgrestest.Proxy
 	extra []string // environment of the next kernel
 	out   *os.File
-
-	mu     sync.Mutex
-	kernel *exec.Cmd
-	ended  chan struct{}
-
-	leaving sync.WaitGroup // goroutines that watch for leftover processes
-	left    []string
 }
 
 // addNode makes a node with a home of its own; dir: an empty directory for it, or none.
@@ -56,6 +48,11 @@ func (w *world) addNode(name, dir string) error {
 			return err
 		}
 	}
+	if w.backlog {
+		if err := ledger.Install(n.dir, backlogManifest()); err != nil {
+			return err
+		}
+	}
 	dsn := n.proxy.DSN(w.servers.Primary.DSN(w.database))
 	if err := os.WriteFile(n.file("dsn"), []byte(dsn+"\n"), 0o600); err != nil {
 		return err
@@ -70,7 +67,7 @@ func (w *world) addNode(name, dir string) error {
 	}
 	w.ground.Cleanup(func() {
 		n.kill()
-		n.leaving.Wait()
+		n.ProcessesLeft()
 		_ = n.out.Close()
 	})
 	w.nodes = append(w.nodes, n)
@@ -82,86 +79,21 @@ func (n *node) file(parts ...string) string {
 }
 
 func (n *node) start() error {
-	if n.pid() != 0 {
+	if n.PID() != 0 {
 		return nil
 	}
 	cmd := exec.Command(n.world.binary, "run", "--cluster")
 	cmd.Env = append(ledger.Environment(n.dir, n.world.openai.BaseURL()), append(n.world.Platform.Env(), n.extra...)...)
 	cmd.Stdout, cmd.Stderr = n.out, n.out
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.kernel, n.ended = cmd, ended
-	return nil
-}
-
-// pid returns the kernel's pid, 0 if none runs.
-func (n *node) pid() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.kernel == nil {
-		return 0
-	}
-	select {
-	case <-n.ended:
-		return 0
-	default:
-		return n.kernel.Process.Pid
-	}
+	return n.Start(cmd)
 }
 
 // kill kills the kernel with -9, and watches for what it leaves.
-func (n *node) kill() {
-	pid := n.pid()
-	if pid == 0 {
-		return
-	}
-	were := processes.Below(pid)
-	_ = n.kernel.Process.Kill()
-	<-n.ended
-	n.watch(were)
-}
-
-// stop ends the kernel in order.
-func (n *node) stop() {
-	if n.pid() == 0 {
-		return
-	}
-	_ = n.kernel.Process.Signal(syscall.SIGTERM)
-	<-n.ended
-}
-
-// watch records the processes that do not end by themselves.
-func (n *node) watch(were []processes.Process) {
-	n.leaving.Go(func() {
-		for _, p := range processes.Left(were, 30*time.Second) {
-			n.mu.Lock()
-			n.left = append(n.left, fmt.Sprintf("%d %s", p.PID, p.Command))
-			n.mu.Unlock()
-		}
-	})
-}
-
-// processesLeft returns and resets the leftover processes of killed kernels.
-func (n *node) processesLeft() []string {
-	n.leaving.Wait()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	found := n.left
-	n.left = nil
-	return found
-}
+func (n *node) kill() { n.Watch(n.Kill()) }
 
 // signal sends a signal to the kernel; whole, to all of its processes too.
 func (n *node) signal(signal syscall.Signal, whole bool) {
-	pid := n.pid()
+	pid := n.PID()
 	if pid == 0 {
 		return
 	}
@@ -176,7 +108,7 @@ func (n *node) signal(signal syscall.Signal, whole bool) {
 
 // extensions are the processes of the kernel but for the guard.
 func (n *node) extensions() []processes.Process {
-	return slices.DeleteFunc(processes.Below(n.pid()), func(p processes.Process) bool {
+	return slices.DeleteFunc(processes.Below(n.PID()), func(p processes.Process) bool {
 		return strings.Contains(p.Command, "lease-guard")
 	})
 }

@@ -305,7 +305,7 @@ func pooled(w *world, s *stage) error {
 		}
 	}
 	n := w.nodes[0]
-	n.stop()
+	n.Stop()
 	dir, err := os.MkdirTemp("/tmp", "sbb")
 	if err != nil {
 		return err
@@ -351,18 +351,18 @@ func pooled(w *world, s *stage) error {
 		return err
 	}
 	err = ledger.Until("the node to refuse pgbouncer", time.Minute, func() bool {
-		if n.pid() == 0 {
+		if n.PID() == 0 {
 			if err := n.start(); err != nil {
 				return false
 			}
-			<-n.ended
+			n.Wait()
 		}
 		return n.said("a connection pooler is in between") > 0
 	})
 	if err != nil {
 		s.wrong("%v", err)
 	}
-	n.stop()
+	n.Stop()
 	if err := os.WriteFile(n.file("dsn"), whole, 0o600); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (p *replies) usual() time.Duration {
 	return quantile(all, 0.5)
 }
 
-func quantile(all []time.Duration, q float64) time.Duration {
+func quantile[T float64 | time.Duration](all []T, q float64) T {
 	if len(all) == 0 {
 		return 0
 	}
@@ -125,7 +125,7 @@ var events = []event{
 	}},
 	{"the owner is asked to end", 4, func(_ *world, owner *node) (time.Time, time.Duration) {
 		began := time.Now()
-		owner.stop()
+		owner.Stop()
 		return began, 0
 	}},
 	{"the cell is moved", 4, func(w *world, owner *node) (time.Time, time.Duration) {
@@ -142,13 +142,22 @@ var events = []event{
 
 // takeovers measures how long people wait for a reply when the owner is lost: the longest
 // wait of those who write while that happens.
-func takeovers(r *run, _ *rand.Rand) error {
+func takeovers(r *run, _ *rand.Rand) error { return r.interrupt(events, false) }
+
+// backlog measures the same while 10,000 deliveries wait at an extension that does not
+// finish them.
+func backlog(r *run, _ *rand.Rand) error { return r.interrupt(events[:losses], true) }
+
+// losses is the number of events in which the owner is lost.
+const losses = 3
+
+func (r *run) interrupt(events []event, backlog bool) error {
 	return servers.Stand(func(g *servers.Ground) error {
 		w, err := newWorld(g, r.release, servers.Start(g, false), false)
 		if err != nil {
 			return err
 		}
-		w.keep = r.keep
+		w.keep, w.backlog = r.keep, backlog
 		if err := w.grow("a", "b"); err != nil {
 			return err
 		}
@@ -166,6 +175,11 @@ func takeovers(r *run, _ *rand.Rand) error {
 				owner, err := w.await()
 				if err != nil {
 					return err
+				}
+				if backlog {
+					if err := owner.awaitBacklog(); err != nil {
+						return err
+					}
 				}
 				p := w.listen(fmt.Sprintf("t%dn%d", i, n), 50*time.Millisecond)
 				time.Sleep(500 * time.Millisecond) //nolint:forbidigo // people write

@@ -26,6 +26,7 @@ type world struct {
 	nodes    []*node
 	config   string // added to the configuration of each node
 	kv       bool   // the nodes have the extension kv
+	backlog  bool   // the nodes have the extension backlog
 	keep     bool   // the homes
 	tmpfs    string // home of the node whose disk is small; empty: none has one
 
@@ -141,7 +142,7 @@ func (w *world) owner() *node {
 func (w *world) await() (n *node, err error) {
 	err = ledger.Until("a node to own the cell", w.Patience, func() bool {
 		n = w.owner()
-		return n != nil && n.pid() != 0
+		return n != nil && n.PID() != 0
 	})
 	return n, err
 }
@@ -181,7 +182,7 @@ func (w *world) begin() error {
 // startAll starts the nodes that do not run, and waits until they take part.
 func (w *world) startAll() error {
 	for _, n := range w.nodes {
-		if n.pid() != 0 {
+		if n.PID() != 0 {
 			continue
 		}
 		before := n.said("as the node")

@@ -203,7 +203,7 @@ func (r *run) commitPoint(p point) (c ledger.Counts, problems []string, err erro
 			c.NotReached = 1 // the commits of this run were fewer
 		}
 		h.extra = nil
-		if h.pid() == 0 {
+		if h.PID() == 0 {
 			if err := h.start(); err != nil {
 				return c, nil, err
 			}
@@ -221,7 +221,7 @@ func (r *run) commitPoint(p point) (c ledger.Counts, problems []string, err erro
 	}
 	gone := h.astray()
 	h.end()
-	for _, left := range append(gone, h.processesLeft()...) {
+	for _, left := range append(gone, h.ProcessesLeft()...) {
 		c.ProcessesLeft++
 		problems = append(problems, "leftover process: "+left)
 	}
@@ -237,7 +237,7 @@ func (h *home) fall(messages []ledger.Message) (int, error) {
 	were := map[int]processes.Process{}
 	fell := true
 	err := ledger.Until("the kernel to fall, or the job to end", 2*h.Patience, func() bool {
-		pid := h.pid()
+		pid := h.PID()
 		if pid == 0 {
 			return true
 		}
@@ -254,6 +254,6 @@ func (h *home) fall(messages []ledger.Message) (int, error) {
 	for _, p := range were {
 		list = append(list, p)
 	}
-	h.watch(list)
+	h.Watch(list)
 	return 1, nil
 }

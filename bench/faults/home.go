@@ -1,22 +1,20 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/switchboard-run/switchboard/bench/ledger"
-	"github.com/switchboard-run/switchboard/bench/processes"
 	"github.com/switchboard-run/switchboard/extensions/openai/openaitest"
 )
 
 // home is one home with its servers and its kernel.
 type home struct {
 	ledger.Ledger
+	ledger.Kernel
 
 	dir     string
 	binary  string
@@ -24,14 +22,10 @@ type home struct {
 	openai  *openaitest.Server
 	extra   []string // environment of the next kernel
 
-	mu     sync.Mutex
-	kernel *exec.Cmd
-	ended  chan struct{}
-	out    *os.File
-	onSent func(ledger.Arrived)
+	out *os.File
 
-	leaving sync.WaitGroup // goroutines that watch for leftover processes
-	left    []string
+	mu     sync.Mutex
+	onSent func(ledger.Arrived)
 }
 
 // homes lists the existing homes, to clean up after an interrupt.
@@ -95,77 +89,28 @@ func (h *home) start() error {
 	cmd := exec.Command(h.binary, "run")
 	cmd.Env = append(ledger.Environment(h.dir, h.openai.BaseURL()), append(h.Platform.Env(), h.extra...)...)
 	cmd.Stdout, cmd.Stderr = h.out, h.out
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.kernel, h.ended = cmd, ended
-	return nil
-}
-
-// pid returns the kernel's pid, 0 if none runs.
-func (h *home) pid() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.kernel == nil {
-		return 0
-	}
-	select {
-	case <-h.ended:
-		return 0
-	default:
-		return h.kernel.Process.Pid
-	}
+	return h.Start(cmd)
 }
 
 // crash kills the kernel with -9, and watches for leftover processes.
-func (h *home) crash() { h.watch(h.kill()) }
-
-// kill kills a running kernel with -9, and returns its descendants.
-func (h *home) kill() []processes.Process {
-	pid := h.pid()
-	if pid == 0 {
-		return nil
-	}
-	were := processes.Below(pid)
-	_ = h.kernel.Process.Kill()
-	<-h.ended
-	return were
-}
-
-// watch records the processes that do not end by themselves.
-func (h *home) watch(were []processes.Process) {
-	h.leaving.Go(func() {
-		for _, p := range processes.Left(were, 30*time.Second) {
-			h.mu.Lock()
-			h.left = append(h.left, fmt.Sprintf("%d %s", p.PID, p.Command))
-			h.mu.Unlock()
-		}
-	})
-}
+func (h *home) crash() { h.Watch(h.Kill()) }
 
 // end is crash for the last kernel: processes that the shop started beside itself live
 // until the next shop ends them.
 func (h *home) end() {
-	were := h.kill()
+	were := h.Kill()
 	for _, p := range were {
 		if ledger.Idle(p) {
 			p.Kill()
 		}
 	}
-	h.watch(slices.DeleteFunc(were, ledger.Idle))
+	h.Watch(slices.DeleteFunc(were, ledger.Idle))
 }
 
 // close ends everything. It keeps the directory of a home with a problem.
 func (h *home) close(keep bool) {
 	h.end()
-	h.leaving.Wait()
+	h.ProcessesLeft()
 	for _, p := range h.besides() { // a shop may have been starting
 		p.Kill()
 	}

@@ -149,7 +149,7 @@ func (b *batch) run() (by map[string]ledger.Counts, problems []string, err error
 	}
 	c, problems := b.Settle(messages)
 	found := b.astray()
-	for _, p := range append(found, b.processesLeft()...) {
+	for _, p := range append(found, b.ProcessesLeft()...) {
 		c.ProcessesLeft++
 		problems = append(problems, "leftover process: "+p)
 	}
@@ -161,7 +161,7 @@ func (b *batch) run() (by map[string]ledger.Counts, problems []string, err error
 func (b *batch) strike(messages []ledger.Message) (victim string, err error) {
 	aim := aims[b.random.IntN(len(aims))]
 	share, slip, kernel, pick := b.random.Float64(), b.random.Float64(), b.random.IntN(2) == 0, b.random.Float64()
-	if b.pid() == 0 {
+	if b.PID() == 0 {
 		if err := b.start(); err != nil {
 			return "", err
 		}
@@ -186,7 +186,7 @@ func (b *batch) strike(messages []ledger.Message) (victim string, err error) {
 		kernel = true
 	case "stopping":
 		time.Sleep(moment(share, 500*time.Millisecond))
-		_ = b.kernel.Process.Signal(syscall.SIGTERM)
+		b.Signal(syscall.SIGTERM)
 		time.Sleep(moment(slip, 400*time.Millisecond))
 		kernel = true
 	case "together", "in a row":
@@ -215,7 +215,7 @@ func (b *batch) strike(messages []ledger.Message) (victim string, err error) {
 		victim = b.strikeOne(kernel, pick)
 	}
 	b.did = append(b.did, victim+" ("+aim+")")
-	if b.pid() == 0 {
+	if b.PID() == 0 {
 		return victim, b.start()
 	}
 	return victim, nil
@@ -283,7 +283,7 @@ func (b *batch) atWork() []string {
 
 // pick returns an extension that was not killed too often.
 func (b *batch) pick(share float64) (processes.Process, bool) {
-	running := slices.DeleteFunc(processes.Below(b.pid()), func(p processes.Process) bool {
+	running := slices.DeleteFunc(processes.Below(b.PID()), func(p processes.Process) bool {
 		return p.Command == "" || ledger.Idle(p) || b.killed[p.Command] >= perVictim || !slices.Contains(b.atWork(), shortly(p.Command))
 	})
 	if len(running) == 0 {

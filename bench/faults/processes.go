@@ -18,7 +18,7 @@ import (
 func (h *home) astray() (found []string) {
 	_ = ledger.Until("the shop's processes to end", 30*time.Second, func() bool {
 		found = nil
-		ours := processes.Below(h.pid())
+		ours := processes.Below(h.PID())
 		own := 0
 		for _, p := range h.besides() {
 			isBelow := slices.ContainsFunc(ours, func(o processes.Process) bool { return o.PID == p.PID })
@@ -28,16 +28,6 @@ func (h *home) astray() (found []string) {
 		}
 		return len(found) == 0
 	})
-	return found
-}
-
-// processesLeft returns and resets the leftover processes of killed kernels.
-func (h *home) processesLeft() []string {
-	h.leaving.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	found := h.left
-	h.left = nil
 	return found
 }
 

@@ -94,7 +94,7 @@ func soak(r *run, random *rand.Rand) error {
 	s.measure(l, began, r.soak)
 	s.Minutes = l.minutes(began, r.soak)
 	c, problems := h.Settle(l.messages)
-	for _, p := range h.processesLeft() {
+	for _, p := range h.ProcessesLeft() {
 		c.ProcessesLeft++
 		problems = append(problems, "leftover process: "+p)
 	}
@@ -210,7 +210,7 @@ func (l *load) sample(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-time.After(time.Second):
-			if pid := l.pid(); pid != 0 {
+			if pid := l.PID(); pid != 0 {
 				u := l.use(pid)
 				l.mu.Lock()
 				l.used = append(l.used, timed[use]{time.Now(), u})

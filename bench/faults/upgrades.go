@@ -117,7 +117,7 @@ func (r *run) upgrade(random *rand.Rand) (c ledger.Counts, problems []string, er
 	}
 	found, problems := h.Settle(messages)
 	c.Add(found)
-	for _, p := range append(h.astray(), h.processesLeft()...) {
+	for _, p := range append(h.astray(), h.ProcessesLeft()...) {
 		c.ProcessesLeft++
 		problems = append(problems, "leftover process: "+p)
 	}
