@@ -20,6 +20,8 @@ type bench struct {
 	rounds int
 	quick  bool
 	stored int // settled events
+	// earlier is another program, which this one is compared with.
+	earlier string
 	// prepare changes the homes of some measurements; nil: nothing does.
 	prepare func(*bed) error
 }
@@ -88,13 +90,18 @@ func (b *bench) warmBed() (*bed, error) {
 	return d, d.warm()
 }
 
-func (d *bed) start(binary string) error {
-	d.kernel = exec.Command(binary, append([]string{"run"}, d.args...)...)
-	d.kernel.Env = []string{
+// environ is the environment of the kernel.
+func (d *bed) environ() []string {
+	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + d.home, "SWITCHBOARD_HOME=" + d.home, "TZ=Europe/Berlin",
 		"TELEGRAM_BOT_TOKEN=" + d.telegram.Token(), "TELEGRAM_API_URL=" + d.telegram.URL(),
 		"OPENAI_API_KEY=bench", "OPENAI_BASE_URL=" + d.model.BaseURL(), "OPENAI_MODEL=instant",
 	}
+}
+
+func (d *bed) start(binary string) error {
+	d.kernel = exec.Command(binary, append([]string{"run"}, d.args...)...)
+	d.kernel.Env = d.environ()
 	if d.way != nil {
 		d.kernel.Env = append(d.kernel.Env, d.way.env...)
 	}

@@ -42,6 +42,7 @@ var measurements = []struct {
 	{"installed", installed},
 	{"hostile", hostile},
 	{"cluster", cluster},
+	{"earlier", earlier},
 }
 
 func main() {
@@ -55,13 +56,14 @@ func main() {
 	}
 	b := &bench{}
 	flag.StringVar(&b.binary, "binary", "", "the switchboard binary; empty: build it")
+	flag.StringVar(&b.earlier, "earlier", "", "another switchboard binary, for the part of this name")
 	flag.IntVar(&b.rounds, "rounds", 5, "rounds of each measurement; the median counts")
 	flag.IntVar(&b.stored, "stored", 10_000_000,
 		"settled events of the store of stored; each takes about 400 bytes in /tmp")
 	flag.BoolVar(&b.quick, "quick", false, "less of everything, for a look")
 	only := flag.String("only", "", "comma-separated: "+
 		"start,idle,weight,grown,latency,throughput,long,bus,stored,requests,rounds,history,resume,tasks,links,inbox,"+
-		"channels,web,boards,browser,photos,household,tools,installed,hostile,cluster")
+		"channels,web,boards,browser,photos,household,tools,installed,hostile,cluster,earlier")
 	flag.Parse()
 	if err := b.all(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -77,6 +79,9 @@ func (b *bench) all(only string) error {
 		defer os.Remove(b.binary) //nolint:errcheck // a temporary file
 	}
 	for _, m := range measurements {
+		if only == "" && m.name == "earlier" && b.earlier == "" {
+			continue
+		}
 		if only != "" && !slices.Contains(strings.Split(only, ","), m.name) {
 			continue
 		}

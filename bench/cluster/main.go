@@ -49,6 +49,8 @@ var parts = []struct {
 	{"commits", commits},
 	{"instants", instants},
 	{"takeovers", takeovers},
+	{"backlog", backlog},
+	{"cells", cells},
 }
 
 func main() {
@@ -59,6 +61,9 @@ func main() {
 			return
 		case kvArgument:
 			serveKV()
+			return
+		case backlogArgument:
+			serveBacklog()
 			return
 		}
 	}
@@ -71,7 +76,7 @@ func main() {
 	flag.IntVar(&r.rounds, "rounds", 5, "rounds of each measurement; the median counts")
 	flag.BoolVar(&r.keep, "keep", false, "keep the homes")
 	flag.StringVar(&r.like, "like", "", "only the scenes and interruptions whose names hold this")
-	only := flag.String("only", "", "comma-separated: spoiled,scenes,commits,instants,takeovers; "+
+	only := flag.String("only", "", "comma-separated: spoiled,scenes,commits,instants,takeovers,backlog,cells; "+
 		"empty: those that count losses")
 	flag.Parse()
 	if r.seed == 0 {
