@@ -251,7 +251,7 @@ func handOver(w *world, s *stage) error {
 	return nil
 }
 
-// lose makes PostgreSQL lose commits that it has reported, and fails if nobody is told.
+// lose makes PostgreSQL lose commits that it has reported, and fails unless a node reports it.
 func (w *world) lose(s *stage, late bool) error {
 	if err := s.tell(w); err != nil {
 		return err

@@ -15,7 +15,7 @@
 // retried one by one, and their callers are never told that nothing happened. Safety
 // rests on the fence alone, not on a lease or a clock.
 //
-// A Log that loses durable entries (PostgreSQL promoted a standby that was behind) shows
+// A Log that loses durable entries (PostgreSQL promoted a standby that lagged) shows
 // it: the position of a store is no longer in the log. Package sqlite then discards its
 // file and logs doubts as the new writer's first entry.
 package commitlog
@@ -88,7 +88,7 @@ type Blobs interface {
 	PutBlob(ctx context.Context, hash string, r io.Reader) error
 	// Blob opens a file. ErrNone: it is not there.
 	Blob(ctx context.Context, hash string) (io.ReadCloser, error)
-	// DeleteBlob says that the newest state needs the file no more. It may stay for a while,
+	// DeleteBlob notes that the newest state does not need the file any more. It may stay for a while,
 	// because a restore at an earlier point may need it.
 	DeleteBlob(ctx context.Context, hash string) error
 }

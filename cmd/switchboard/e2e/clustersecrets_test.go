@@ -54,7 +54,7 @@ func TestSecretsOfNodesAreCompared(t *testing.T) {
 	b.owns("b", "main")
 	b.differs("secrets_missing", "c", token, "b")
 
-	// c takes over when there is no other, and says so.
+	// c takes over when there is no other, and logs what is missing.
 	b.crash()
 	c.owns("c", "main")
 	c.differs("secrets_missing", "c", token, "a")

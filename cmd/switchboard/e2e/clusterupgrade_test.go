@@ -48,7 +48,7 @@ var buildUpgraded = sync.OnceValue(func() error {
 })
 
 // Two nodes are upgraded to a version with another schema one after the other: the standby
-// first. A node that was not upgraded stops following, says so, and takes over from nobody.
+// first. A node that was not upgraded stops following, reports why, and takes over nothing.
 func TestARollingUpgrade(t *testing.T) {
 	t.Parallel()
 	if err := buildUpgraded(); err != nil {

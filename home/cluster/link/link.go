@@ -8,7 +8,7 @@
 // from the key. The addresses of nodes come from elsewhere (PostgreSQL) and need not be
 // right: a wrong one leads to no node, and nothing that is secret is sent there.
 //
-// Relay lets the programs of this user on this machine, and nobody else, connect to the
+// Relay lets the programs of this user on this machine, and no others, connect to the
 // owner of a cell, as they connect to a kernel of their own. It gives them the owner's
 // tokens as files that only this user can read. A connection that can't go on ends; it
 // is never continued with another owner.

@@ -160,7 +160,7 @@ func TestARelayFollowsTheOwner(t *testing.T) {
 	}
 }
 
-// Whoever can write to PostgreSQL can send a relay anywhere.
+// Anyone who can write to PostgreSQL can send a relay anywhere.
 func TestAWrongAddressGetsNothing(t *testing.T) {
 	t.Parallel()
 	k := NewKey()

@@ -5,12 +5,13 @@
 // # Promises
 //
 // An edit counts with the revision that it was made on. The first one of a revision is
-// taken, on whichever node, and appears on all others; a later or an invalid one is kept
+// taken, on any node, and appears on all others; a later or an invalid one is kept
 // beside the file as FILE.conflict, and the file shows what is in force.
 //
-// A file in the state is authenticated with the cluster's key, so who can write to
-// PostgreSQL can't change it, and a node takes no revision that is older than one that it
-// knows. What is not authentic is ignored; the owner replaces it by its own file.
+// A file in the state is authenticated with the cluster's key, so write access to
+// PostgreSQL is not enough to change it, and a node takes no revision that is older than
+// one that it knows. What is not authentic is ignored; the owner replaces it by its own
+// file.
 package shared
 
 import (
@@ -215,7 +216,7 @@ func (f *Files) Run(ctx context.Context) {
 		}
 		f.mu.Lock()
 		now := f.stamp()
-		stable := now == f.seen // as in the scan before: nobody is writing
+		stable := now == f.seen // as in the scan before: no program is writing
 		f.seen = now
 		if f.put != nil && stable && (now != f.settled || f.dirty) {
 			if err := f.settle(); err != nil {

@@ -94,7 +94,7 @@ func (n *node) follow(s journal.Store, owner *node) {
 	n.t.Helper()
 	n.Follow(values(n.t, s), func(e shared.Edit) (int64, error) {
 		if owner == nil {
-			return 0, errors.New("nobody is there")
+			return 0, errors.New("the owner does not answer")
 		}
 		return owner.Put(e)
 	})

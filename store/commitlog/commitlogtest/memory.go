@@ -111,7 +111,7 @@ func (m *Memory) safeLocked() commitlog.State {
 	return s
 }
 
-// Lose drops the newest entries, as the promotion of a standby that was behind does. The
+// Lose drops the newest entries, as the promotion of a standby that lagged does. The
 // epoch and the incarnation are those of the newest entry that is left.
 func (m *Memory) Lose(n int) {
 	m.mu.Lock()
