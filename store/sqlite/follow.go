@@ -156,7 +156,9 @@ func (f *Follower) discard(keep bool) error {
 func (f *Follower) CatchUp(ctx context.Context) (Progress, error) {
 	err := f.catchUp(ctx)
 	for tries := 0; errors.Is(err, errRebuild) && tries < 2; tries++ {
-		f.since.Rebuilt = err.Error()
+		if f.at.Head > 0 { // else it is new, and begins with the snapshot
+			f.since.Rebuilt = err.Error()
+		}
 		branch := errors.Is(err, errBranch)
 		if branch && f.since.Lost == nil {
 			lost := f.at.Position

@@ -22,9 +22,10 @@ type logged struct {
 	tenure   commitlog.Tenure
 	at       place // of the writer
 	schema   int
-	began    time.Time // when the tenure's store was opened
-	floor    time.Time // the newest entry's time then
-	every    int64     // entries between two digests
+	began    time.Time    // when the tenure's store was opened
+	floor    time.Time    // the newest entry's time then
+	newest   atomic.Int64 // the newest entry's time now
+	every    int64        // entries between two digests
 	onEnd    func(error)
 	ended    atomic.Pointer[error]
 	head     atomic.Int64 // of at
@@ -40,6 +41,7 @@ func newLogged(t commitlog.Tenure, at place, schema int, o Options) *logged {
 	l := &logged{tenure: t, at: at, schema: schema, began: clock(), floor: time.UnixMicro(at.time),
 		every: digestEvery(o), onEnd: o.Ended}
 	l.head.Store(at.Head)
+	l.newest.Store(at.time)
 	return l
 }
 
@@ -48,12 +50,16 @@ type logError struct{ error }
 
 func (e logError) Unwrap() error { return e.error }
 
-// wall is a clock that is never below the newest entry's time. Where the system's is
-// behind, it runs at half speed until that has caught up.
+// wall is a clock that is never below the newest entry's time. Where the system's was lower
+// when the tenure began, it runs at half speed until that has caught up; where that is set
+// back later, it stands still.
 func (l *logged) wall() time.Time {
 	now := clock()
 	if slow := l.floor.Add(now.Sub(l.began) / 2); now.Before(slow) {
-		return slow
+		now = slow
+	}
+	if newest := time.UnixMicro(l.newest.Load()); now.Before(newest) {
+		return newest
 	}
 	return now
 }
@@ -146,6 +152,7 @@ func (l *logged) store(t *tx, kind commitlog.Kind, body []byte) error {
 	}
 	l.at = place{e.At(), e.Time}
 	l.head.Store(e.Position)
+	l.newest.Store(e.Time)
 	err = setPlace(t.conn, e)
 	if err == nil {
 		err = t.exec("COMMIT")

@@ -388,6 +388,10 @@ func TestTheClockDoesNotGoBack(t *testing.T) {
 		if now := l.wall(); !now.Equal(time.Now()) {
 			t.Errorf("after two hours the clock shows %v at %v", now, time.Now())
 		}
+		l.newest.Store(time.Now().Add(time.Minute).UnixMicro()) // the system's clock was set back by a minute
+		if now := l.wall(); now.Before(time.Now().Add(time.Minute)) {
+			t.Errorf("after an entry of the next minute the clock shows %v at %v", now, time.Now())
+		}
 		log := &commitlogtest.Memory{}
 		n := ownAt(t, log, filepath.Join(dir, "test.db"))
 		if n.Wall() == nil || n.now().Before(time.Now()) {
