@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,8 +22,6 @@ func newCellsCommand() *cobra.Command {
 		newCellsShow(), newMove(), newCellsDelete())
 }
 
-var cellName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
-
 func newCellsCreate() *cobra.Command {
 	var node string
 	c := &cobra.Command{
@@ -36,8 +34,8 @@ func newCellsCreate() *cobra.Command {
 	c.Flags().StringVar(&node, "node", "", "the node that is to own it (default: this machine's)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := args[0]
-		if !cellName.MatchString(name) {
-			return fmt.Errorf("create the cell %s: use up to 32 small letters, digits, - and _", name)
+		if err := config.CellName(name); err != nil {
+			return fmt.Errorf("create a cell: %w", err)
 		}
 		d, o, h, err := openCluster(c.Context())
 		if err != nil {
@@ -50,6 +48,8 @@ func newCellsCreate() *cobra.Command {
 		}
 		if node == "" {
 			node = o.Name
+		} else if err == nil && !slices.ContainsFunc(v.Members, func(m postgres.Member) bool { return m.Name == node }) {
+			err = fmt.Errorf("%w: %s; `switchboard cluster status` lists them", postgres.ErrNoNode, node)
 		}
 		if err == nil {
 			_, err = d.Create(c.Context(), name)
@@ -246,7 +246,7 @@ func leadToCell(name string) error {
 		return nil
 	}
 	path := h.Cell(name)
-	if _, err := os.Stat(path); err != nil || !cellName.MatchString(name) {
+	if _, err := os.Stat(path); err != nil || config.CellName(name) != nil {
 		return fmt.Errorf("there is no cell %q on this machine: `switchboard cells list` lists those of the cluster", name)
 	}
 	return os.Setenv(config.HomeEnv, path)

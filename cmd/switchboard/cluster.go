@@ -42,7 +42,7 @@ func runCluster(c *cobra.Command, h *config.Home) error {
 	cluster.EndChildren()
 	o, err := clusterOptions(h)
 	if err != nil {
-		return err
+		return fmt.Errorf("start the node: %w", err)
 	}
 	o.Open = openSeat(sync.OnceValues(orphans.New))
 	n, err := cluster.Open(c.Context(), o)
@@ -125,8 +125,8 @@ func clusterOptions(h *config.Home) (o cluster.Options, err error) {
 	}
 	if o.DSN == "" {
 		if settings.DSNFile == "" {
-			return o, fmt.Errorf("start the node: the connection string of PostgreSQL is missing: name a file that holds it "+
-				"as dsn_file in %s, or set %s", h.ClusterFile(), clusterDSN)
+			return o, fmt.Errorf("the connection string of PostgreSQL is missing: name a file that holds it as dsn_file in %s, "+
+				"or set %s", h.ClusterFile(), clusterDSN)
 		}
 		if o.DSN, err = readDSN(h, settings.DSNFile); err != nil {
 			return o, err
@@ -157,7 +157,7 @@ func restoreWindow() func(*config.Home) time.Duration {
 }
 
 // readDSN reads a connection string from a file that only this user can read.
-func readDSN(h *config.Home, path string) (string, error) {
+func readDSN(h *config.Home, path string) (dsn string, err error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(h.Path(), path)
 	}
@@ -172,7 +172,10 @@ func readDSN(h *config.Home, path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the connection string of PostgreSQL: %w", err)
 	}
-	return strings.TrimSpace(string(text)), nil
+	if dsn = strings.TrimSpace(string(text)); dsn == "" {
+		return "", fmt.Errorf("read the connection string of PostgreSQL: %s is empty", path)
+	}
+	return dsn, nil
 }
 
 // Ports that the owner of a cell serves, and the other nodes relay.

@@ -22,18 +22,19 @@ func newClusterCommand() *cobra.Command {
 }
 
 func newClusterJoin() *cobra.Command {
-	var seat seatFlags
+	seat := seatFlags{joins: true}
 	c := &cobra.Command{
 		Use: "join", Short: "Bring this home into a cluster", Args: cobra.NoArgs,
 		Long: "Makes this home a node of a cluster. If the cell has no state yet, the state of this home becomes that of\n" +
 			"the cell: it is moved to PostgreSQL with the files of messages, read back and compared, and the home's own\n" +
 			"store is kept under another name. Otherwise only the configuration is written.\n" +
 			"Stop the kernel first. If this is interrupted, run it again.",
-		Example: "  switchboard cluster join --dsn-file ~/switchboard.dsn --node kitchen",
+		Example: "  switchboard cluster join --dsn-file ~/switchboard.dsn --node kitchen --listen kitchen.lan:7718",
 	}
 	asJSON := jsonFlag(c)
 	seat.add(c)
 	c.Flags().StringVar(&seat.node, "node", "", "name of this machine in the cluster (its host name)")
+	c.Flags().StringVar(&seat.listen, "listen", "", "where the other machines reach this one, such as kitchen.lan:7718")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		s, err := seat.open(c, *asJSON)
 		if err != nil {
@@ -163,7 +164,10 @@ func moving(h *config.Home, f func() error) error {
 var errNoDSN = errors.New("name a file that holds the connection string of PostgreSQL with --dsn-file")
 
 // seatFlags say where a home is in a cluster. The configuration has what they leave out.
-type seatFlags struct{ dsnFile, cell, node string }
+type seatFlags struct {
+	dsnFile, cell, node, listen string
+	joins                       bool
+}
 
 func (f *seatFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.dsnFile, "dsn-file", "", "file with the connection string of PostgreSQL, for this user alone")
@@ -196,17 +200,21 @@ func (f *seatFlags) open(c *cobra.Command, quiet bool) (s cluster.Seat, err erro
 		}
 	}
 	host, err := os.Hostname()
-	if s.Node = cmp.Or(f.node, settings.Node, host); s.Node == "" {
+	joiningCell, joiningNode := cluster.Joining(h)
+	if s.Node = cmp.Or(f.node, joiningNode, settings.Node, host); s.Node == "" {
 		return s, fmt.Errorf("name this machine with --node: %w", err)
 	}
-	s.Cell = cmp.Or(f.cell, cluster.JoiningCell(h), settings.Cell)
+	s.Cell = cmp.Or(f.cell, joiningCell, settings.Cell)
 	if within, err := filepath.Rel(h.Path(), file); err == nil && !strings.HasPrefix(within, "..") {
 		file = within
 	}
-	s.Configure = func() error {
+	edited := func() ([]byte, error) {
 		values := []config.Setting{{Path: []string{"node"}, Value: s.Node}, {Path: []string{"cell"}, Value: s.Cell}}
 		if file != "" {
 			values = append(values, config.Setting{Path: []string{"dsn_file"}, Value: file})
+		}
+		if f.listen != "" {
+			values = append(values, config.Setting{Path: []string{"listen"}, Value: f.listen})
 		}
 		text, err := existing(h.ClusterFile())
 		if err == nil && len(text) == 0 {
@@ -215,6 +223,15 @@ func (f *seatFlags) open(c *cobra.Command, quiet bool) (s cluster.Seat, err erro
 		if err == nil {
 			text, err = config.EditCluster(h.ClusterFile(), text, values...)
 		}
+		return text, err
+	}
+	if f.joins { // fails before anything is moved
+		if _, err := edited(); err != nil {
+			return s, err
+		}
+	}
+	s.Configure = func() error {
+		text, err := edited()
 		if err != nil {
 			return err
 		}

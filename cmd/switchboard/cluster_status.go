@@ -278,9 +278,11 @@ func (p *printer) clusterCells(all []*clusterCell) {
 		switch {
 		case c.Deleting:
 			detail = append(detail, "is being deleted")
+		case postgres.ReservedBy(c.Ended) != "":
+			detail = append(detail, "waits for the state of the node "+postgres.ReservedBy(c.Ended))
 		case c.Ended != "":
 			detail = append(detail, "has left the cluster: "+c.Ended)
-		case c.Wanted != "":
+		case c.Wanted != "" && c.Wanted != c.Owner:
 			detail = append(detail, "moves to "+c.Wanted)
 		}
 		if c.Pinned != nil {
@@ -450,7 +452,12 @@ func moveCell(c *cobra.Command, d *postgres.Database, name, node string, sure bo
 		return fmt.Errorf("%w: %s; `switchboard cluster status` lists them", postgres.ErrNoNode, node)
 	case !to.Lease || to.Draining:
 		return fmt.Errorf("the node %s is %s, so it takes no cells", node, to.State)
-	case x.Owner == node && x.Wanted == "":
+	case x.Owner == node:
+		if x.Wanted != "" {
+			if err := d.Want(c.Context(), name, ""); err != nil {
+				return err
+			}
+		}
 		printerOf(c).line("The node %s has the cell %s already.", node, name)
 		return nil
 	case x.Pinned != nil && x.Pinned.Node != node && !sure:

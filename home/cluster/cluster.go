@@ -233,11 +233,11 @@ func (n *Node) all() []*seat {
 }
 
 func (n *Node) renewed(until time.Time) {
-	owner := n.owners() > 0
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	owner := slices.ContainsFunc(n.all(), func(s *seat) bool { return s.owned() != nil })
 	armed := n.armed
 	n.armed = owner
-	n.mu.Unlock()
 	switch {
 	case owner:
 		n.guard.arm(until)

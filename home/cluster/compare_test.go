@@ -18,6 +18,21 @@ func holdingOf(values ...string) (h Holding) {
 	return h
 }
 
+// Names of cells become directories, and anyone who can write to PostgreSQL can choose them.
+func TestANodeServesNoCellWithAStrangeName(t *testing.T) {
+	t.Parallel()
+	n := &Node{options: Options{Name: "a", Cell: "main"}, seats: map[int64]*seat{}, reach: &reach{},
+		reported: time.Now()}
+	var v postgres.View
+	for i, name := range []string{"..", "../..", "../../etc", "/etc", "", ".", "a/b", "A", "x y", strings.Repeat("x", 65)} {
+		v.Cells = append(v.Cells, postgres.Seen{ID: int64(i + 1), Name: name})
+	}
+	n.place(t.Context(), v) // a seat would need a database
+	if len(n.seats) > 0 {
+		t.Errorf("the node serves %d of them", len(n.seats))
+	}
+}
+
 func TestDigestsTellOnlyEquality(t *testing.T) {
 	t.Parallel()
 	key := link.NewKey()

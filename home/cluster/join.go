@@ -15,7 +15,6 @@ import (
 	"slices"
 
 	"github.com/switchboard-run/switchboard/home/config"
-	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/store/blobfiles"
 	"github.com/switchboard-run/switchboard/store/commitlog"
 	"github.com/switchboard-run/switchboard/store/postgres"
@@ -40,13 +39,16 @@ func (s Seat) note(format string, args ...any) {
 	}
 }
 
-// open opens the cell. The name of the connections is not that of a node.
+// open opens the cell; nil: there is none. The name of the connections is not that of a node.
 func (s Seat) open(ctx context.Context, what string) (*postgres.Database, *postgres.Cell, error) {
 	d, err := postgres.Open(ctx, postgres.Options{DSN: s.DSN, Name: "switchboard-" + what + " " + s.Node})
 	if err != nil {
 		return nil, nil, err
 	}
-	cell, err := d.Create(ctx, s.Cell)
+	cell, err := d.Reserved(ctx, s.Cell, s.Node)
+	if errors.Is(err, postgres.ErrNoCell) {
+		return d, nil, nil
+	}
 	if err != nil {
 		d.Close()
 		return nil, nil, err
@@ -79,13 +81,15 @@ func Join(ctx context.Context, s Seat) (Joined, error) {
 
 type joining struct {
 	Seat
-	cell *postgres.Cell
-	done Joined
+	database *postgres.Database
+	cell     *postgres.Cell // nil: there is none yet
+	done     Joined
 }
 
 // mark is what the file of a home that joins says.
 type mark struct {
 	Cell     string
+	Node     string
 	Position int64
 	Hash     commitlog.Hash
 	Digest   sqlite.Digest
@@ -108,13 +112,13 @@ func readMark(h *config.Home) (*mark, error) {
 	return m, nil
 }
 
-// JoiningCell is the cell that a home has begun to join; empty: it has not.
-func JoiningCell(h *config.Home) string {
+// Joining is the cell that a home has begun to join, and as which node; empty: it has not.
+func Joining(h *config.Home) (cell, node string) {
 	m, err := readMark(h)
 	if m == nil || err != nil {
-		return ""
+		return "", ""
 	}
-	return m.Cell
+	return m.Cell, m.Node
 }
 
 func (m *mark) at() commitlog.Position { return commitlog.Position{Head: m.Position, Hash: m.Hash} }
@@ -125,7 +129,7 @@ func (j *joining) run(ctx context.Context) error {
 		return err
 	}
 	defer d.Close()
-	j.cell = cell
+	j.database, j.cell = d, cell
 	connected, err := d.Connected(ctx)
 	if err != nil {
 		return err
@@ -141,9 +145,11 @@ func (j *joining) run(ctx context.Context) error {
 		return fmt.Errorf("this home began to join the cell %s: finish that with --cell %[1]s, or take it back with "+
 			"`switchboard cluster leave`", m.Cell)
 	}
-	head, err := cell.Head(ctx)
-	if err != nil {
-		return ended(err)
+	var head commitlog.State
+	if cell != nil {
+		if head, err = cell.Head(ctx); err != nil {
+			return ended(err)
+		}
 	}
 	if m != nil && head.Head > 0 {
 		moved, err := moved(ctx, cell, m)
@@ -203,8 +209,8 @@ func (j *joining) begin(ctx context.Context, head commitlog.State, m *mark) erro
 		}
 		return j.configure()
 	case head.Head > 0:
-		return fmt.Errorf("%w: both have a state: the cell (%s) and this home (%s). To serve the cell, move %s away "+
-			"first; to bring this home's state into the cluster, choose a new cell with --cell", journal.ErrRefused,
+		return fmt.Errorf("nothing was changed, because both have a state: the cell (%s) and this home (%s). To serve the "+
+			"cell, move %s away first; to bring this home's state into the cluster, choose a new cell with --cell",
 			lastEntry(ctx, j.cell, head), about, db)
 	case !present(db):
 		return j.configure()
@@ -240,7 +246,7 @@ func lastEntry(ctx context.Context, cell *postgres.Cell, head commitlog.State) s
 // belongs returns an error if the copy of a home is evidently not one of the cell.
 func belongs(ctx context.Context, cell *postgres.Cell, db string, head commitlog.State) error {
 	at, err := sqlite.PositionOf(db)
-	if err != nil || at.Head == 0 || at.Head < head.First && head.Head > 0 {
+	if err != nil || cell == nil || at.Head == 0 || at.Head < head.First && head.Head > 0 {
 		return err
 	}
 	e, err := cell.Entry(ctx, at.Head)
@@ -248,8 +254,8 @@ func belongs(ctx context.Context, cell *postgres.Cell, db string, head commitlog
 		return nil
 	}
 	if err == nil || errors.Is(err, commitlog.ErrNone) {
-		err = fmt.Errorf("%w: this home has a copy of another cell, or PostgreSQL has lost commits: if it is another one, "+
-			"move %s away first", journal.ErrRefused, db)
+		err = fmt.Errorf("this home has a copy of another cell, or PostgreSQL has lost commits: if it is another one, "+
+			"move %s away first", db)
 	}
 	return err
 }
@@ -268,13 +274,17 @@ func (j *joining) move(ctx context.Context) error {
 			return err
 		}
 	}
+	var err error
+	if j.cell, err = j.database.Reserve(ctx, j.Cell, j.Node); err != nil {
+		return err
+	}
 	if err := j.moveFiles(ctx, db); err != nil {
 		return err
 	}
 	j.note("Moving the state of this home into the cell %s.", j.Cell)
-	m := &mark{Cell: j.Cell, Kept: j.keptName(), Files: j.done.Files}
+	m := &mark{Cell: j.Cell, Node: j.Node, Kept: j.keptName(), Files: j.done.Files}
 	var tenure commitlog.Tenure
-	_, err := sqlite.Seed(ctx, db, j.cell, func() (t commitlog.Tenure, err error) {
+	_, err = sqlite.Seed(ctx, db, j.cell, func() (t commitlog.Tenure, err error) {
 		tenure, err = j.cell.Acquire(ctx, j.Node)
 		return tenure, ended(err)
 	}, sqlite.Seeding{
@@ -354,6 +364,9 @@ func (j *joining) finish(ctx context.Context, m *mark) error {
 		if err := j.readBack(ctx, db, m); err != nil {
 			return err
 		}
+	}
+	if err := j.cell.Admit(ctx); err != nil {
+		return err
 	}
 	return j.configure()
 }

@@ -27,7 +27,7 @@ import (
 type Leaving struct {
 	// Keep makes the cell's state that of the home, and ends the cell.
 	Keep bool
-	// Sure goes on where other nodes serve the cell, or nobody would have its state.
+	// Sure goes on where other nodes serve the cell, or no node would have its state.
 	Sure bool
 }
 
@@ -81,12 +81,23 @@ func (l *leaving) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if l.cell == nil {
+		if l.Keep {
+			return fmt.Errorf("%w: leave without --keep-data", postgres.ErrNoCell)
+		}
+		l.note("The cluster has no such cell any more.")
+		return l.goes(ctx)
+	}
 	why, err := l.cell.Ended(ctx)
 	switch {
 	case err != nil:
 		return err
 	case why != "" && strings.Contains(why, token):
 		return l.finish(ctx)
+	case postgres.ReservedBy(why) == l.Node: // joining was interrupted before it had a mark
+		return errors.Join(l.unreserve(ctx), l.goes(ctx))
+	case postgres.ReservedBy(why) != "":
+		return postgres.EndedError(l.Cell, why)
 	case why != "":
 		l.note("The cell has ended: %s.", why)
 		return l.goes(ctx)
@@ -108,6 +119,9 @@ func (l *leaving) undo(ctx context.Context, m *mark) error {
 	if m.Cell != l.Cell {
 		return fmt.Errorf("this home began to join the cell %s: name that with --cell", m.Cell)
 	}
+	if l.cell == nil {
+		return l.takeBack(m)
+	}
 	// A statement that is late is fenced by this, or has happened before it.
 	tenure, err := l.cell.Acquire(ctx, l.Node)
 	if err != nil {
@@ -124,6 +138,14 @@ func (l *leaving) undo(ctx context.Context, m *mark) error {
 				"with --keep-data")
 		}
 	}
+	if err := l.takeBack(m); err != nil || tenure.State().Head > 0 {
+		return err
+	}
+	return l.unreserve(ctx)
+}
+
+// takeBack makes the store of the home its own again.
+func (l *leaving) takeBack(m *mark) error {
 	db := l.Home.Database()
 	if !present(db) && present(m.Kept) {
 		if err := rename(m.Kept, db); err != nil {
@@ -135,6 +157,23 @@ func (l *leaving) undo(ctx context.Context, m *mark) error {
 	}
 	l.done.Undone = true
 	return os.Remove(l.Home.Joining())
+}
+
+// unreserve deletes the cell that was made for the state of this home.
+func (l *leaving) unreserve(ctx context.Context) error {
+	v, err := l.database.Look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range v.Cells {
+		if c.Name == l.Cell && c.Head == 0 && postgres.ReservedBy(c.Ended) == l.Node {
+			if err := l.database.Retire(ctx, c.Name); err != nil {
+				return err
+			}
+			return l.database.Erase(ctx, c)
+		}
+	}
+	return nil
 }
 
 // allowed returns an error if leaving would take the state from others, or from all.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/switchboard-run/switchboard/home/config"
 	"github.com/switchboard-run/switchboard/store/postgres"
 )
 
@@ -32,6 +33,7 @@ type order struct {
 	relay  bool // lead programs of this machine to the owner
 	over   bool // the next owner is ready: hand the cell over
 	ask    string
+	asks   int  // times that this was asked
 	gone   bool // the cell is deleted
 	absent bool // its row is gone
 	// pinned says why the cell has no owner, if this node leaves it to the one with the data.
@@ -106,7 +108,7 @@ func (n *Node) place(ctx context.Context, v postgres.View) {
 		there[c.ID] = true
 		s := n.seats[c.ID]
 		if s == nil {
-			if c.Gone || c.Ended != "" && c.Name != n.options.Cell {
+			if c.Gone || c.Ended != "" && c.Name != n.options.Cell || config.CellName(c.Name) != nil {
 				continue
 			}
 			s = n.seat(ctx, c)
@@ -139,6 +141,7 @@ func (n *Node) place(ctx context.Context, v postgres.View) {
 				if len(nodes) > 0 {
 					o.ask = nodes[s.asks%len(nodes)].Name
 					s.asks++
+					o.asks = s.asks
 					s.asked = time.Now()
 					moving++
 				}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type round struct {
 	// lost is what the log lost while this node followed it: entries that PostgreSQL had
 	// reported.
 	lost    *commitlog.Position
+	told    bool   // lost is in PostgreSQL
 	opened  func() // frees the place of a cold start; nil: it has none
 	at      commitlog.Position
 	problem string // of following, as it was logged last
@@ -68,10 +70,10 @@ func (r *round) serve(ctx context.Context) (err error) {
 		if o.gone || o.absent {
 			return nil
 		}
-		behind := first || o.seen.Position != r.at
+		behind := first || o.seen.Position != r.at || r.lost != nil && !r.told
 		if behind {
 			err := r.follow(ctx)
-			if errors.Is(err, postgres.ErrEnded) || errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrNewer) {
+			if errors.Is(err, postgres.ErrEnded) || errors.Is(err, postgres.ErrReserved) || errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrNewer) {
 				return failure{err} // above all, it is not taken
 			}
 			behind = err != nil
@@ -117,7 +119,14 @@ func (f failure) Unwrap() error { return f.error }
 func (r *round) follow(ctx context.Context) error {
 	progress, err := r.follower.CatchUp(ctx)
 	if progress.Lost != nil {
-		r.lost = progress.Lost
+		r.lost, r.told = progress.Lost, false
+		r.node.options.Log.Error("PostgreSQL has lost commits that it had reported; the next owner of the cell marks what "+
+			"they may have done", "cell", r.name, "position", r.lost.Head)
+	}
+	if r.lost != nil && !r.told {
+		told := r.cell.ReportLost(ctx, *r.lost)
+		r.told = told == nil
+		err = errors.Join(err, told)
 	}
 	if progress.Rebuilt != "" {
 		r.node.options.Log.Warn("the copy of a cell was discarded and built again", "cell", r.name,
@@ -274,6 +283,11 @@ func (r *round) take(ctx context.Context, o order) (owner bool, err error) {
 		}
 		return false, nil
 	}
+	if postgres.Unreachable(err) { // its extensions stay ready
+		r.note(err)
+		pause(ctx, openEvery)
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -283,7 +297,10 @@ func (r *round) take(ctx context.Context, o order) (owner bool, err error) {
 	state := t.State()
 	r.log.head = &state
 	var progress sqlite.Progress
-	held.store, progress, err = r.follower.Own(ctx, t, r.lost, sqlite.Options{Ended: held.over})
+	lost, err := r.cell.Lost(ctx)
+	if err == nil {
+		held.store, progress, err = r.follower.Own(ctx, t, cmp.Or(r.lost, lost), sqlite.Options{Ended: held.over})
+	}
 	if err != nil {
 		release(t)
 		if errors.Is(err, journal.ErrFenced) {
@@ -294,6 +311,9 @@ func (r *round) take(ctx context.Context, o order) (owner bool, err error) {
 	if progress.Lost != nil {
 		r.node.options.Log.Error("PostgreSQL has lost commits that it had reported; what they did may have happened, "+
 			"and replies are marked", "cell", r.name, "position", progress.Lost.Head)
+		if err := r.cell.Doubted(ctx, t); err != nil { // the next owner marks them again
+			r.node.options.Log.Warn("the marks could not be noted", "cell", r.name, "error", err)
+		}
 	}
 	r.mu.Lock()
 	r.tenure = held
@@ -303,7 +323,7 @@ func (r *round) take(ctx context.Context, o order) (owner bool, err error) {
 		defer r.mu.Unlock()
 		r.tenure = nil
 	}()
-	r.node.guard.arm(r.node.node.Until())
+	r.node.renewed(r.node.node.Until()) // arms the guard
 	r.node.options.Log.Info("this node owns the cell", "cell", r.name, "epoch", state.Epoch,
 		"entries", progress.Entries, "after", time.Since(began))
 	if names := r.node.reach.missing(r.name); len(names) > 0 {

@@ -104,6 +104,9 @@ func (s *seat) give(o order) {
 	s.mu.Unlock()
 	if t != nil && o.seen.Epoch != t.State().Epoch && (o.seen.Epoch > t.State().Epoch || o.absent) {
 		t.over(fmt.Errorf("%w: node %q has the cell %s", journal.ErrFenced, o.seen.Node, s.name))
+	} else if t != nil && o.seen.Lost >= t.State().Epoch {
+		t.over(fmt.Errorf("%w: another node had newer commits of the cell %s, which PostgreSQL has lost", journal.ErrFenced,
+			s.name))
 	}
 	if !same {
 		select {
@@ -132,6 +135,7 @@ func (s *seat) standing() (x Standing) {
 
 // run serves the cell until ctx ends or the cell is deleted.
 func (s *seat) run(ctx context.Context) {
+	failed := "" // as it was logged last
 	for ctx.Err() == nil {
 		err := s.round(ctx)
 		if o := s.last(); o.gone || o.absent {
@@ -139,6 +143,7 @@ func (s *seat) run(ctx context.Context) {
 			return
 		}
 		if err == nil || ctx.Err() != nil {
+			failed = ""
 			continue
 		}
 		s.note(err)
@@ -147,11 +152,15 @@ func (s *seat) run(ctx context.Context) {
 			s.node.over(err)
 			return
 		}
-		s.node.options.Log.Error("a cell failed on this node; this is tried again", "cell", s.name, "error", err)
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
+		wait := retryAfter
+		if postgres.Unreachable(err) {
+			wait = openEvery
 		}
+		if text := err.Error(); text != failed {
+			s.node.options.Log.Error("a cell failed on this node; this is tried again", "cell", s.name, "error", err)
+			failed = text
+		}
+		pause(ctx, wait)
 	}
 }
 
@@ -222,14 +231,18 @@ func (s *seat) openHome() (*config.Home, error) {
 // without a word stays, under another name: PostgreSQL may have lost the row.
 func (s *seat) remove(o order) {
 	path := s.node.options.Home.Cell(s.name)
-	var err error
+	aside := path + ".deleted-" + filepath.Base(o.seen.Mark)
+	mark, err := os.ReadFile(filepath.Join(path, cellMark))
+	itself := err == nil && strings.TrimSpace(string(mark)) == o.seen.Mark // else it is one of a new cell with the name
 	switch {
 	case s.own:
 		s.node.over(fmt.Errorf("the cell %s of this node was deleted", s.name))
-	case o.gone:
+	case o.gone && itself:
 		err = os.RemoveAll(path)
-	default:
-		err = os.Rename(path, path+".deleted-"+o.seen.Mark)
+	case o.gone:
+		err = os.RemoveAll(aside)
+	case itself:
+		err = os.Rename(path, aside)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.node.options.Log.Error("removing the home of a deleted cell failed", "cell", s.name, "error", err)
@@ -251,8 +264,8 @@ func (l *seenLog) Head(ctx context.Context) (commitlog.State, error) {
 		return *l.head, nil
 	}
 	o := l.seat.last()
-	if o.seen.Ended != "" {
-		return commitlog.State{}, fmt.Errorf("%w: %s: %s", postgres.ErrEnded, l.Name(), o.seen.Ended)
+	if err := postgres.EndedError(l.Name(), o.seen.Ended); err != nil {
+		return commitlog.State{}, err
 	}
 	// The copy may be ahead of what was seen, and then nothing is lost; at first it is not known.
 	if l.at.Head == 0 || o.seen.Head <= l.at.Head {

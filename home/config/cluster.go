@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/switchboard-run/switchboard/internal/filewatch"
 	"github.com/switchboard-run/switchboard/manifests/strictyaml"
@@ -17,8 +18,8 @@ import (
 type Cluster struct {
 	// DSNFile holds the connection string of PostgreSQL; SWITCHBOARD_CLUSTER_DSN wins.
 	DSNFile string `yaml:"dsn_file" check:"text"`
-	Node    string `yaml:"node" check:"text"`              // empty: the machine's name
-	Cell    string `yaml:"cell" default:"main" check:"id"` // of this home
+	Node    string `yaml:"node" check:"text"`                // empty: the machine's name
+	Cell    string `yaml:"cell" default:"main" check:"cell"` // of this home
 	// Standbys is the number of further cells for which this machine holds extensions ready
 	// while another one owns them.
 	Standbys int `yaml:"standbys" default:"8" min:"0"`
@@ -70,6 +71,24 @@ func parseCluster(file string, data []byte) (*Cluster, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+var cellName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// CellName returns an error unless a text can be the name of a cell. Names come from
+// PostgreSQL and become directories of homes.
+func CellName(name string) error {
+	if cellName.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("%q can't be the name of a cell: use up to 64 lower-case letters, digits, - and _", name)
+}
+
+func checkCell(s string) *strictyaml.Fault {
+	if err := CellName(s); err != nil {
+		return strictyaml.Faultf("%s", err)
+	}
+	return nil
 }
 
 func checkHostPort(s string) *strictyaml.Fault {

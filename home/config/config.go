@@ -245,6 +245,7 @@ var checks = func() strictyaml.Checks {
 		return nil
 	}
 	all["key_name"] = checkKeyName
+	all["cell"] = checkCell
 	all["host_port"] = checkHostPort
 	all["base_url"] = checkBaseURL
 	all["vision"] = checkVision

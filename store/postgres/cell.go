@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/switchboard-run/switchboard/store/commitlog"
@@ -17,6 +18,23 @@ var ErrNoCell = errors.New("the cluster has no such cell")
 // ErrEnded means that the cell has left the cluster, with its state.
 var ErrEnded = errors.New("the cell has left the cluster")
 
+// ErrReserved means that a home is about to move its state into the cell.
+var ErrReserved = errors.New("the state of another home is being moved into the cell")
+
+// reserved begins what is stored as the end of a cell that Reserve made; the name of the node
+// follows.
+const reserved = "reserved by "
+
+// ReservedBy returns the node for which a cell is reserved, by what is stored as its end;
+// empty: it is not.
+func ReservedBy(ended string) (node string) {
+	node, _ = strings.CutPrefix(ended, reserved)
+	if node == ended {
+		return ""
+	}
+	return node
+}
+
 // Cell is the log of one cell.
 type Cell struct {
 	// Lease returns the time until which no other node takes over by itself; nil: it is
@@ -26,6 +44,7 @@ type Cell struct {
 	// lock numbers the time for which the node holds its lock; 0: it does not, and another
 	// node may take over within the lease. nil: there is no lock.
 	lock     func() int64
+	reserved string // what is stored as the end of a cell that this node may use in spite of it
 	database *Database
 	id       int64
 	name     string
@@ -46,6 +65,43 @@ func (d *Database) Create(ctx context.Context, name string) (*Cell, error) {
 		return nil, fmt.Errorf("create the cell %s: %w", name, err)
 	}
 	return d.Cell(ctx, name)
+}
+
+// Reserve makes a cell, unless it is there, for a home that moves its state into it: until
+// Admit other nodes leave the cell alone. A cell that has an owner or a state is not reserved.
+func (d *Database) Reserve(ctx context.Context, name, node string) (*Cell, error) {
+	err := d.with(ctx, func(ctx context.Context, c *conn) error {
+		_, err := c.exec(ctx, "INSERT INTO cell (name, ended) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET ended = $2 "+
+			"WHERE cell.ended = '' AND cell.head = 0 AND cell.node = '' AND NOT cell.gone", name, reserved+node)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reserve the cell %s: %w", name, err)
+	}
+	return d.Reserved(ctx, name, node)
+}
+
+// Reserved opens a cell, also if it is reserved for the node.
+func (d *Database) Reserved(ctx context.Context, name, node string) (*Cell, error) {
+	l, err := d.Cell(ctx, name)
+	if err == nil {
+		l.reserved = reserved + node
+	}
+	return l, err
+}
+
+// Admit ends the reservation: nodes take the cell, and hand it over to the one that reserved
+// it when that runs.
+func (l *Cell) Admit(ctx context.Context) error {
+	err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
+		_, err := c.exec(ctx, "UPDATE cell SET ended = '', wanted = $3 WHERE id = $1 AND ended = $2"+notify, l.id, l.reserved,
+			strings.TrimPrefix(l.reserved, reserved))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("let nodes serve the cell %s: %w", l.name, err)
+	}
+	return nil
 }
 
 // Cell opens a cell. ErrNoCell: there is none with this name.
@@ -114,8 +170,8 @@ func (l *Cell) acquire(ctx context.Context, node, unless string) (commitlog.Tenu
 		var state commitlog.State
 		err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
 			got, err := c.exec(ctx, "UPDATE cell SET epoch = epoch + 1, incarnation = $2, node = $3, ready = '', "+
-				"wanted = CASE WHEN wanted = $3 THEN '' ELSE wanted END WHERE id = $1 AND ended = ''"+unless+
-				" RETURNING "+columns, l.id, incarnation[:], node)
+				"wanted = CASE WHEN wanted = $3 THEN '' ELSE wanted END WHERE id = $1 AND ended IN ('', $4)"+unless+
+				" RETURNING "+columns, l.id, incarnation[:], node, l.reserved)
 			if err == nil && len(got.rows) == 0 {
 				if _, err = l.head(ctx, c); err == nil && unless != "" {
 					err = ErrTaken
@@ -154,10 +210,23 @@ func (l *Cell) head(ctx context.Context, c *conn) (commitlog.State, error) {
 	if err != nil {
 		return commitlog.State{}, fmt.Errorf("read the state of the cell %s: %w", l.name, err)
 	}
-	if why := got.rows[0].text(10); why != "" {
-		return commitlog.State{}, fmt.Errorf("%w: %s: %s", ErrEnded, l.name, why)
+	if why := got.rows[0].text(10); why != l.reserved {
+		if err := EndedError(l.name, why); err != nil {
+			return commitlog.State{}, err
+		}
 	}
 	return stateOf(got.rows[0]), nil
+}
+
+// EndedError returns the error of a cell by what is stored as its end; nil: it goes on.
+func EndedError(name, ended string) error {
+	switch node := ReservedBy(ended); {
+	case node != "":
+		return fmt.Errorf("%w: %s, by the node %s: finish that there with `switchboard cluster join`", ErrReserved, name, node)
+	case ended != "":
+		return fmt.Errorf("%w: %s: %s", ErrEnded, name, ended)
+	}
+	return nil
 }
 
 // A page of the log has at most readEntries entries, and ends after readBytes of them.

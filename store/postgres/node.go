@@ -118,7 +118,7 @@ func (n *Node) claim(ctx context.Context) error {
 		case !locked.IsZero() && (r.int(3) >= young || now.Sub(locked) >= restartGrace):
 			return nil
 		case locked.IsZero() && now.Sub(since) >= LeaseTime:
-			if err := n.database.terminate(ctx, r[1]); err != nil {
+			if err := n.conn.terminate(ctx, r[1]); err != nil {
 				return err
 			}
 		}

@@ -2,9 +2,13 @@ package postgres_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -89,12 +93,50 @@ func TestNodes(t *testing.T) {
 		{"ANameIsOneProcess", oneProcess},
 		{"ACellIsTakenOnce", takenOnce},
 		{"Orders", orders},
+		{"TransfersHoldNothingUp", transfers},
 		{"ManyCellsShareConnections", shareConnections},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			test.run(t, server, server.Database())
 		})
+	}
+}
+
+// Snapshots and files that are stored slowly neither keep a node from seeing that another one
+// has ended, nor from taking its cells.
+func transfers(t *testing.T, s *postgrestest.Server, dsn string) {
+	p := postgrestest.NewProxy(t, s)
+	a := enter(t, dsn, "a")
+	enter(t, p.DSN(dsn), "b")
+	a.sawLive(t, "b", true)
+	l, err := a.database.Create(t.Context(), "home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := strings.Repeat("x", 3<<20)
+	sum := sha256.Sum256([]byte(body))
+	for n := range 5 {
+		slow, sends := io.Pipe()
+		t.Cleanup(func() { _ = sends.Close() })
+		go func() { _, _ = l.Upload(t.Context(), slow) }()
+		if _, err := io.WriteString(sends, body); err != nil { // some of it is stored
+			t.Fatal(err)
+		}
+		file, stores := io.Pipe()
+		t.Cleanup(func() { _ = stores.Close() })
+		go func() { _ = l.PutBlob(t.Context(), hex.EncodeToString(sum[:]), file) }()
+		if n == 0 {
+			if _, err := io.WriteString(stores, body); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.Down(true)
+	a.sawLive(t, "b", false)
+	acquire(t, l, "a")
+	if until := a.Until(); time.Now().After(until) {
+		t.Errorf("the lease of a ended %s ago", time.Since(until))
 	}
 }
 

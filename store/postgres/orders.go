@@ -41,7 +41,7 @@ func (d *Database) Want(ctx context.Context, cell, node string) error {
 	return nil
 }
 
-// Ready says that the node that is to own a cell holds its extensions ready.
+// Ready notes that this node, which is to own a cell, holds its extensions ready.
 func (n *Node) Ready(ctx context.Context, s Seen) error {
 	return n.database.order(ctx, ErrTaken, "UPDATE cell SET ready = $2 WHERE id = $1 AND wanted = $2 AND NOT gone", s.ID,
 		n.name)

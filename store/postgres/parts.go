@@ -82,6 +82,12 @@ func (l *Cell) part(ctx context.Context, sql string, args ...any) (bytes []byte,
 
 // PutBlob implements commitlog.Blobs.
 func (l *Cell) PutBlob(ctx context.Context, hash string, r io.Reader) error {
+	select {
+	case l.database.files <- struct{}{}:
+		defer func() { <-l.database.files }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	sum := sha256.New()
 	err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
 		// Its locks are of this file alone, and what it reads may be slow.

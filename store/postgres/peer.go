@@ -38,12 +38,14 @@ type Seen struct {
 	Wanted string // the node that is to own it; empty: any
 	Ready  string // the node that is to own it and holds its extensions ready
 	Gone   bool   // it is being deleted
+	Lost   int64  // the epoch in which ReportLost was called, until Doubted; 0: it was not
 	Ended  string // why it has left the cluster; empty: it has not
 }
 
 const (
 	seeNodes = "SELECT id, name, version, state, beat, draining, incarnation, report FROM node ORDER BY id"
-	seeCells = "SELECT " + columns + ", id, name, mark, wanted, ready, gone FROM cell ORDER BY id"
+	seeCells = "SELECT " + columns + ", id, name, mark, wanted, ready, gone, " +
+		"coalesce((SELECT lost.epoch FROM lost WHERE lost.cell = id), 0) FROM cell ORDER BY id"
 )
 
 func view(ctx context.Context, c *conn, nodes string) (v View, err error) {
@@ -68,7 +70,7 @@ func view(ctx context.Context, c *conn, nodes string) (v View, err error) {
 	for _, r := range got.rows {
 		v.Cells = append(v.Cells, Seen{
 			State: stateOf(r), Ended: r.text(10), ID: r.int(11), Name: r.text(12), Mark: r.text(13), Wanted: r.text(14),
-			Ready: r.text(15), Gone: r.int(16) != 0,
+			Ready: r.text(15), Gone: r.int(16) != 0, Lost: r.int(17),
 		})
 	}
 	return v, nil
@@ -137,7 +139,7 @@ func (n *Node) look(ctx context.Context, c *conn, watch func(p *peer, first bool
 	}
 	for _, p := range stale {
 		n.mu.Unlock()
-		err := n.database.terminate(ctx, p.incarnation[:])
+		err := c.terminate(ctx, p.incarnation[:])
 		n.mu.Lock()
 		if err != nil {
 			return v, err
@@ -153,15 +155,14 @@ func (n *Node) look(ctx context.Context, c *conn, watch func(p *peer, first bool
 }
 
 // terminate ends the connections of a process, so that nothing that it sent before happens
-// later and holds a lock meanwhile.
-func (d *Database) terminate(ctx context.Context, incarnation []byte) error {
-	return d.with(ctx, func(ctx context.Context, c *conn) error {
-		_, err := c.exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
-			"WHERE starts_with(application_name, $1) AND usename = current_user AND datname = current_database() "+
-			"AND pid <> pg_backend_pid()",
-			processName(incarnation))
-		return err
-	})
+// later and holds a lock meanwhile. It takes no connection of the pool: those may all wait
+// for PostgreSQL, and a node that waits for them would lose its lease.
+func (c *conn) terminate(ctx context.Context, incarnation []byte) error {
+	_, err := c.exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
+		"WHERE starts_with(application_name, $1) AND usename = current_user AND datname = current_database() "+
+		"AND pid <> pg_backend_pid()",
+		processName(incarnation))
+	return err
 }
 
 // processName is how the names of the connections of a process begin.
@@ -172,26 +173,12 @@ func processName(incarnation []byte) string {
 // watch waits until another node's process has ended: its lock is free.
 func (n *Node) watch(ctx context.Context, p *peer, first bool) {
 	for ; ctx.Err() == nil; first = false {
-		dead, err := n.awaitEnd(ctx, p, first)
-		if err != nil {
+		if err := n.awaitEnd(ctx, p, first); err != nil {
 			pause(ctx, reconnectPause)
 			continue
 		}
 		n.mu.Lock()
-		gone := p.dead || dead
-		incarnation := p.incarnation
-		n.mu.Unlock()
-		if !gone {
-			continue
-		}
-		if dead {
-			terminating, cancel := context.WithTimeout(ctx, LeaseTime)
-			err = n.database.terminate(terminating, incarnation[:])
-			cancel()
-		}
-		n.mu.Lock()
 		p.watching = false
-		p.dead = p.dead || err == nil && p.incarnation == incarnation
 		n.mu.Unlock()
 		n.Look()
 		return
@@ -203,12 +190,12 @@ func (n *Node) watch(ctx context.Context, p *peer, first bool) {
 const awaitLock = `DO $$ BEGIN SET LOCAL lock_timeout = '1s'; PERFORM pg_advisory_lock_shared(%[1]d, %[2]d);
 	PERFORM pg_advisory_unlock_shared(%[1]d, %[2]d); EXCEPTION WHEN lock_not_available THEN NULL; END $$`
 
-// awaitEnd reports whether the lock became free while it was watched, or is free without a
-// chance that PostgreSQL has dropped it; false: the node is dead by its lease.
-func (n *Node) awaitEnd(ctx context.Context, p *peer, first bool) (dead bool, err error) {
+// awaitEnd returns when the node is dead: by its lease, or because its lock became free while
+// it was watched, or is free without a chance that PostgreSQL has dropped it.
+func (n *Node) awaitEnd(ctx context.Context, p *peer, first bool) error {
 	c, err := n.database.connect(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer c.drop()
 	n.mu.Lock()
@@ -220,16 +207,22 @@ func (n *Node) awaitEnd(ctx context.Context, p *peer, first bool) (dead bool, er
 			THEN pg_advisory_unlock_shared(%[1]d, %[2]d) ELSE false END,
 			extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::bigint`, lockClass, id))
 		if err != nil {
-			return false, err
+			return err
 		}
 		n.mu.Lock()
-		moved, over := p.Beat != beat, p.dead
+		moved, over, incarnation := p.Beat != beat, p.dead, p.incarnation
 		n.mu.Unlock()
 		switch free := got.rows[0].int(0) != 0; {
 		case over:
-			return false, nil
+			return nil
 		case free && (held || first && got.rows[0].int(1) >= young || !moved && time.Since(began) >= restartGrace):
-			return true, nil
+			if err := c.terminate(ctx, incarnation[:]); err != nil {
+				return err
+			}
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			p.dead = p.dead || p.incarnation == incarnation
+			return nil
 		case free:
 			if moved {
 				began, beat = time.Now(), p.beatNow(n)
@@ -239,7 +232,7 @@ func (n *Node) awaitEnd(ctx context.Context, p *peer, first bool) (dead bool, er
 		}
 		held = true
 		if _, err := c.exec(ctx, fmt.Sprintf(awaitLock, lockClass, id)); err != nil {
-			return false, err
+			return err
 		}
 	}
 }

@@ -51,6 +51,7 @@ type Database struct {
 	incarnation [16]byte      // of this process
 	appends     chan struct{} // holds one for each connection that appends
 	others      chan struct{} // and for each one that does something else
+	files       chan struct{} // and for each of those that stores a file of a message
 
 	mu     sync.Mutex
 	idle   []*conn // the one used last at the end
@@ -62,6 +63,7 @@ type Database struct {
 const (
 	appendMost = 8
 	otherMost  = 4
+	filesMost  = 2 // of the others: a file takes its time
 )
 
 const (
@@ -82,7 +84,10 @@ func Open(ctx context.Context, o Options) (*Database, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
-	d := &Database{config: config, appends: make(chan struct{}, appendMost), others: make(chan struct{}, otherMost)}
+	d := &Database{
+		config: config, appends: make(chan struct{}, appendMost), others: make(chan struct{}, otherMost),
+		files: make(chan struct{}, filesMost),
+	}
 	_, _ = rand.Read(d.incarnation[:])
 	config.RuntimeParams["application_name"] = processName(d.incarnation[:]) + o.Name
 	config.OnNotice = notice
@@ -195,7 +200,9 @@ func secure(config *pgconn.Config) error {
 	}
 	err := check(config.Host, verified(&pgconn.FallbackConfig{TLSConfig: config.TLSConfig}))
 	for _, f := range config.Fallbacks {
-		err = errors.Join(err, check(f.Host, verified(f)))
+		if err == nil {
+			err = check(f.Host, verified(f))
+		}
 	}
 	return err
 }

@@ -84,7 +84,8 @@ func (s replacement) TryAppend(e commitlog.Entry) error {
 }
 
 // upload stores the parts of a state that is not published yet, and compares what the
-// server has stored with what was read.
+// server has stored with what was read. It holds no connection while it reads, which may be
+// slow.
 func (l *Cell) upload(ctx context.Context, r io.Reader, condition string) (u commitlog.Upload, err error) {
 	err = l.database.with(ctx, func(ctx context.Context, c *conn) error {
 		got, err := c.exec(ctx, "UPDATE cell SET uploads = uploads + 1 WHERE id = $1 AND "+condition+" RETURNING uploads",
@@ -96,11 +97,18 @@ func (l *Cell) upload(ctx context.Context, r io.Reader, condition string) (u com
 			return err
 		}
 		u.ID = got.rows[0].int(0)
-		return inParts(r, func(part int, b []byte) error {
-			u.Size += int64(len(b))
-			u.Parts++
-			sum := sha256.Sum256(b)
+		return nil
+	})
+	if err != nil {
+		return u, err
+	}
+	return u, inParts(r, func(part int, b []byte) error {
+		u.Size += int64(len(b))
+		u.Parts++
+		sum := sha256.Sum256(b)
+		return l.database.with(ctx, func(ctx context.Context, c *conn) error {
 			_, err := c.exec(ctx, "INSERT INTO snapshot VALUES ($1, $2, $3, $4)", l.id, u.ID, part, b)
+			var got result
 			if err == nil {
 				got, err = c.exec(ctx, "SELECT sha256(bytes) FROM snapshot WHERE cell = $1 AND id = $2 AND part = $3",
 					l.id, u.ID, part)
@@ -111,7 +119,6 @@ func (l *Cell) upload(ctx context.Context, r io.Reader, condition string) (u com
 			return err
 		})
 	})
-	return u, err
 }
 
 // Snapshot implements commitlog.Log.
@@ -179,13 +186,11 @@ func (l *Cell) Keep(ctx context.Context, t commitlog.Tenure, window time.Duratio
 			return err
 		}
 		oldest = got.rows[0]
-		got, err = c.exec(ctx, "DELETE FROM snapshots WHERE cell = $1 AND id < $2 AND EXISTS "+
-			"(SELECT 1 FROM cell WHERE id = $1 AND "+fence(t.State())+")", l.id, oldest.int(0))
-		if err == nil {
-			_, err = c.exec(ctx, `DELETE FROM snapshot WHERE cell = $1
-				AND (id < $2 OR id NOT IN (SELECT id FROM snapshots WHERE cell = $1) AND stored < now() - interval '1 day')`,
-				l.id, oldest.int(0))
-		}
+		_, err = c.exec(ctx, `WITH old AS (DELETE FROM snapshots WHERE cell = $1 AND id < $2 AND EXISTS
+				(SELECT 1 FROM cell WHERE id = $1 AND `+fence(t.State())+`) RETURNING id)
+			DELETE FROM snapshot WHERE cell = $1 AND (id IN (SELECT id FROM old)
+				OR id NOT IN (SELECT id FROM snapshots WHERE cell = $1) AND stored < now() - interval '1 day')`,
+			l.id, oldest.int(0))
 		return err
 	})
 	if err != nil {

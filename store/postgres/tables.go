@@ -11,7 +11,7 @@ const version = 1
 // tables makes version 1. The one row of a cell is updated by each append: room in its
 // page lets PostgreSQL do that without the index. Entries are not compressed: the time of
 // an append counts. snapshot holds the parts of snapshots, snapshots those that are
-// published; blob holds the parts of files.
+// published; blob holds the parts of files; lost notes cells that have lost commits.
 const tables = `BEGIN;
 SELECT pg_advisory_xact_lock(1398226516, 0);
 CREATE SCHEMA IF NOT EXISTS switchboard;
@@ -90,13 +90,18 @@ CREATE TABLE IF NOT EXISTS switchboard.told (
   address text NOT NULL,
   facts text NOT NULL
 );
+CREATE TABLE IF NOT EXISTS switchboard.lost (
+  cell integer PRIMARY KEY,
+  epoch bigint NOT NULL,
+  head bigint NOT NULL
+);
 INSERT INTO switchboard.version SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM switchboard.version);
 COMMIT`
 
 // createTables makes the tables unless they are there, and refuses those of a newer
 // version.
 func createTables(ctx context.Context, c *conn) error {
-	got, err := c.exec(ctx, "SELECT to_regclass('switchboard.version') IS NOT NULL")
+	got, err := c.exec(ctx, "SELECT to_regclass('switchboard.lost') IS NOT NULL")
 	if err != nil {
 		return err
 	}

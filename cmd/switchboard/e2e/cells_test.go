@@ -187,7 +187,7 @@ func TestCellsAreApart(t *testing.T) {
 	a := all[0]
 	one, two := a.cell("one"), a.cell("two")
 	a.refused("there is one with this name", "cells", "create", "one")
-	a.refused("small letters", "cells", "create", "../x")
+	a.refused("lower-case letters", "cells", "create", "../x")
 	contains(t, "a chat in one", one.chats("in 300 days remind me to feed the otter"), "otter")
 	contains(t, "the reminders of one", a.must("--cell", "one", "schedules", "list"), "otter")
 	for name, w := range map[string]*world{"two": two, "the node": a} {

@@ -148,6 +148,35 @@ func TestAHomeJoinsAndLeaves(t *testing.T) {
 	contains(t, "a check", b.must("doctor", "--offline"), "1 file of messages")
 }
 
+// A home brings its state into a cluster that runs, as a cell of its own.
+func TestAHomeJoinsARunningCluster(t *testing.T) {
+	t.Parallel()
+	dsn := postgrestest.Start(t).Database()
+	a, b := newWorld(t), aHomeWithData(t)
+	a.reaches(dsn)
+	b.reaches(dsn)
+	b.stop()
+	a.runs = []string{"--cluster"}
+	a.must("cluster", "join", "--dsn-file", a.file("dsn"), "--node", "a")
+	a.start()
+	a.owner()
+	join := []string{"cluster", "join", "--dsn-file", b.file("dsn"), "--node", "b", "--cell"}
+	for _, name := range []string{"../flat", "Flat"} {
+		b.refused("cell", append(join, name)...)
+	}
+	join = append(join, "flat")
+	b.killedAt(killStep, join...)
+	if names := a.must("cells", "list"); strings.Contains(names, "a (ready)") {
+		t.Errorf("a serves a cell whose state is not there yet: %s", names)
+	}
+	b.untilDone(join...)
+	b.refused("belongs to a cluster", "run")
+	b.runs = []string{"--cluster"}
+	b.start()
+	b.owner() // a hands it over if it has taken it meanwhile
+	contains(t, "the reminders", b.must("schedules", "list"), passport)
+}
+
 // Who began to join can take it back while the state is not moved.
 func TestJoiningIsTakenBack(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -74,6 +75,7 @@ func (l *Link) Relay(r Relaying) (*Relay, error) {
 		why: "it has not reached the owner yet",
 	}
 	x.refuse = grpc.NewServer(grpc.Creds(ownuser.Credentials()), grpc.UnknownServiceHandler(x.refusal))
+	x.offerTokens()
 	listeners := map[string]net.Listener{}
 	for _, p := range r.Ports {
 		listener, err := x.listen(p)
@@ -312,6 +314,16 @@ func (x *Relay) keep(tokens map[string]string) error {
 		x.written[p.Name] = token
 	}
 	return nil
+}
+
+// offerTokens makes the token files that are missing, so that programs ask, and are told why
+// no owner can be reached.
+func (x *Relay) offerTokens() {
+	for _, p := range x.Ports {
+		if _, err := os.Lstat(p.Token); p.Token != "" && errors.Is(err, fs.ErrNotExist) {
+			_ = replace(p.Token, "\n") // without it they only name the file
+		}
+	}
 }
 
 // replace writes a file that only this user can read, in one step.
