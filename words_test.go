@@ -263,11 +263,8 @@ func (s said) readDynamic(t *testing.T) {
 		m := e.Manifest
 		for _, c := range m.Provides.Commands {
 			s.add(m.ID+".yaml", c.Description, "")
-			s.add(m.ID+".yaml", m.Name, "")
 		}
-		if m.Provides.Channel != nil {
-			s.add(m.ID+".yaml", m.Name, "")
-		}
+		s.add(m.ID+".yaml", m.Name, "")
 	}
 	for _, state := range []string{
 		"ready", "degraded", "unconfigured", "offline", "unavailable", "inactive", "starting", "stopping", "failed",

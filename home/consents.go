@@ -167,26 +167,32 @@ func (a *asked) waiting(id string) string {
 	case a.onlyTools():
 		names := words.List("", a.more.Names(), maxListed)
 		if a.state == consent.Refused {
-			return fmt.Sprintf("you refused tools that it describes now, so agents don't get them: %s; "+
+			return words.Sprintf("you refused tools that it describes now, so agents don't get them: %s; "+
 				"to allow them: switchboard extensions allow %s", names, id)
 		}
-		return fmt.Sprintf("it describes new or changed tools, which agents don't get until you allow them: %s; "+
+		return words.Sprintf("it describes new or changed tools, which agents don't get until you allow them: %s; "+
 			"to decide: switchboard extensions allow %s, or refuse %s", names, id, id)
 	case a.state == consent.Refused && a.older:
-		return fmt.Sprintf("you refused what its new version asks for, so its earlier one is in effect; "+
+		return words.Sprintf("you refused what its new version asks for, so its earlier one is in effect; "+
 			"to allow it: switchboard extensions allow %s", id)
 	case a.state == consent.Refused:
-		return fmt.Sprintf("you refused what it asks for; to allow it: switchboard extensions allow %s", id)
+		return words.Sprintf("you refused what it asks for; to allow it: switchboard extensions allow %s", id)
 	case a.older:
-		return fmt.Sprintf("its new version asks for your permission to %s; until then its earlier one is in effect; "+
+		return words.Sprintf("its new version asks for your permission to %v; until then its earlier one is in effect; "+
 			"to decide: switchboard extensions allow %s, or refuse %s", a.list(), id, id)
 	}
-	return fmt.Sprintf("it asks for your permission to %s; to decide: switchboard extensions allow %s, or refuse %s",
+	return words.Sprintf("it asks for your permission to %v; to decide: switchboard extensions allow %s, or refuse %s",
 		a.list(), id, id)
 }
 
 // list names what was not allowed before.
-func (a *asked) list() string { return words.List("", a.lines(), maxListed) }
+func (a *asked) list() string {
+	lines := a.lines()
+	if more := len(lines) - maxListed; more > 0 {
+		lines = append(lines[:maxListed], words.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "; ")
+}
 
 // lines are what was not allowed before.
 func (a *asked) lines() []string { return a.allowed.LinesOf(a.more, "") }

@@ -26,8 +26,8 @@ const maxText = 2000
 // serverRetry is the pause after a problem of Discord.
 const serverRetry = 2 * time.Second
 
-const noOwner = "no one is approved on Discord yet, so there is no default recipient: write to the bot, " +
-	"then approve the code in its answer with `switchboard pairing approve`"
+var noOwner = words.Sprintf("no one is approved on Discord yet, so there is no default recipient: write to the bot, " +
+	"then approve the code in its answer with `switchboard pairing approve`")
 
 // Send implements sdk.Channel.
 func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) {

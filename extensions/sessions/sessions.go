@@ -23,6 +23,7 @@ import (
 
 	"github.com/switchboard-run/switchboard/contract"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
+	"github.com/switchboard-run/switchboard/contract/words"
 	"github.com/switchboard-run/switchboard/sdk"
 	"github.com/switchboard-run/switchboard/sdk/admin"
 )
@@ -172,7 +173,7 @@ func nameOf(s *kernelv1.Session) (kind, name string) {
 	kind, _, found := strings.Cut(s.GetKey(), ":")
 	switch {
 	case s.GetChannel() != "":
-		return "chat", "conversation " + s.GetId()
+		return "chat", words.Sprintf("conversation %s", s.GetId())
 	case !found:
 		kind = "other"
 	}

@@ -19,8 +19,8 @@ import (
 // serverRetry is the pause after a problem of Slack.
 const serverRetry = 2 * time.Second
 
-const noOwner = "no one is approved on Slack yet, so there is no default recipient: write to the app, " +
-	"then approve the code in its answer with `switchboard pairing approve`"
+var noOwner = words.Sprintf("no one is approved on Slack yet, so there is no default recipient: write to the app, " +
+	"then approve the code in its answer with `switchboard pairing approve`")
 
 // Send implements sdk.Channel.
 func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) {

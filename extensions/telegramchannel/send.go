@@ -27,8 +27,8 @@ const (
 	tokenRetry  = 30 * time.Second
 )
 
-const noOwner = "no one is approved on Telegram yet, so there is no default recipient: write to the bot, " +
-	"then approve the code in its answer with `switchboard pairing approve`"
+var noOwner = words.Sprintf("no one is approved on Telegram yet, so there is no default recipient: write to the bot, " +
+	"then approve the code in its answer with `switchboard pairing approve`")
 
 // Send implements sdk.Channel.
 func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) {

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -42,8 +43,45 @@ func (l logins) list(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	page.Render(w, r, page.Page{
-		Title: words.Say(v.Language, "Logins"), Active: "/board/logins", Content: loginsPage, Data: all,
+		Title: words.Say(v.Language, "Logins"), Active: "/board/logins", Content: loginsPage, Data: shown(v.Language, all),
 	})
+}
+
+// login is a login with the name of its browser for people.
+type login struct {
+	door.Login
+	Name string
+}
+
+func shown(language string, all []door.Login) (named []login) {
+	for _, l := range all {
+		named = append(named, login{l, browserName(language, l.Browser)})
+	}
+	return named
+}
+
+// browserName is a browser and its system, from what it calls itself. Most browsers also name
+// those that they resemble.
+func browserName(language, agent string) string {
+	first := func(names ...string) string {
+		for i := 0; i < len(names); i += 2 {
+			if strings.Contains(agent, names[i]) {
+				return names[i+1]
+			}
+		}
+		return ""
+	}
+	browser := first("Edg", "Edge", "OPR/", "Opera", "YaBrowser", "Yandex", "SamsungBrowser", "Samsung Internet",
+		"Firefox", "Firefox", "FxiOS", "Firefox", "Chrom", "Chrome", "CriOS", "Chrome", "Safari", "Safari")
+	system := first("Android", "Android", "iPhone", "iPhone", "iPad", "iPad", "Windows", "Windows", "Mac OS X", "macOS",
+		"CrOS", "ChromeOS", "Linux", "Linux")
+	switch {
+	case browser == "":
+		return agent
+	case system == "":
+		return browser
+	}
+	return words.Say(language, "%s on %s", browser, system)
 }
 
 func (l logins) end(w http.ResponseWriter, r *http.Request) {

@@ -3,7 +3,6 @@
 package support
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +50,7 @@ func (s System) Level() string {
 // String describes in one line what is enforced, and what is not.
 func (s System) String() string {
 	if s.Level() == LevelNone {
-		return "this system cannot limit extensions: no Landlock, no seccomp"
+		return words.Sprintf("this system cannot limit extensions: no Landlock, no seccomp")
 	}
 	var does, lacks []string
 	sort := func(what string, is bool) {
@@ -61,17 +60,17 @@ func (s System) String() string {
 			lacks = append(lacks, what)
 		}
 	}
-	sort("files", s.Landlock > 0)
-	sort("network or none", s.Seccomp)
-	sort("TCP ports", s.Landlock >= abiPorts)
-	sort("signals", s.Landlock >= abiScopes)
-	sort("sockets of other programs", s.Landlock >= abiSockets)
-	sort("UDP", s.Landlock >= abiUDP)
-	text := "limits " + strings.Join(does, ", ")
-	if len(lacks) > 0 {
-		text += "; does not limit " + strings.Join(lacks, ", ")
+	sort(words.Sprintf("files"), s.Landlock > 0)
+	sort(words.Sprintf("whether there is a network"), s.Seccomp)
+	sort(words.Sprintf("TCP ports"), s.Landlock >= abiPorts)
+	sort(words.Sprintf("signals"), s.Landlock >= abiScopes)
+	sort(words.Sprintf("sockets of other programs"), s.Landlock >= abiSockets)
+	sort(words.Sprintf("UDP"), s.Landlock >= abiUDP)
+	all := strings.Join(does, "; ")
+	if len(lacks) == 0 {
+		return words.Sprintf("limits: %v (Landlock ABI %d)", all, s.Landlock)
 	}
-	return fmt.Sprintf("%s (Landlock ABI %d)", text, s.Landlock)
+	return words.Sprintf("limits: %v. Does not limit: %v (Landlock ABI %d)", all, strings.Join(lacks, "; "), s.Landlock)
 }
 
 // Summary says in a few words what a process with the policy may use of the

@@ -23,7 +23,7 @@ func (b *board) channels(mux *http.ServeMux) {
 				"`switchboard setup` connects one."),
 		}
 		for _, x := range admin.Channels(dir) {
-			name := cell{Text: x.Name, Sub: x.ID, Href: "/board/extensions/" + x.ID}
+			name := cell{Text: q.translate(x.Name), Sub: x.ID, Href: "/board/extensions/" + x.ID}
 			if x.Default {
 				name.Sub += ", " + q.say("the default channel")
 			}

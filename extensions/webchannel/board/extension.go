@@ -13,7 +13,7 @@ import (
 
 // extensionSheet is the page of one extension.
 func (q *request) extensionSheet(x *adminv1.Extension) *sheet {
-	s := &sheet{Title: orElse(x.GetName(), x.GetId())}
+	s := &sheet{Title: orElse(q.translate(x.GetName()), x.GetId())}
 	state := q.state(x.GetState())
 	state.Sub = q.translate(x.GetDetail())
 	about := block{Facts: []fact{
@@ -22,7 +22,7 @@ func (q *request) extensionSheet(x *adminv1.Extension) *sheet {
 		{q.say("Since"), q.at(x.GetSinceUs())}, {q.say("Restarts after failures"), text(fmt.Sprint(x.GetRestarts()))},
 	}}
 	if x.GetProblem() != "" {
-		about.Problems = append(about.Problems, x.GetProblem())
+		about.Problems = append(about.Problems, q.translate(x.GetProblem()))
 	}
 	if x.GetVersion() != "" {
 		about.Facts = append(about.Facts, fact{q.say("Version"), text(x.GetVersion())})

@@ -46,7 +46,7 @@ func (b *board) extensions(mux *http.ServeMux) {
 				sandbox = q.state(x.GetSandbox().GetLevel())
 			}
 			detail, _, _ := strings.Cut(cmp.Or(x.GetDetail(), x.GetProblem()), "\n")
-			who := cell{Text: x.GetId(), Sub: x.GetName(), Href: pathOf(x.GetId())}
+			who := cell{Text: x.GetId(), Sub: q.translate(x.GetName()), Href: pathOf(x.GetId())}
 			if x.GetState() == "disabled" {
 				unused.Rows = append(unused.Rows, row{
 					Cells: []cell{who, text(dash(q.whatItIs(x)))}, Forms: []form{q.enableForm(x)},
@@ -126,12 +126,12 @@ func (q *request) serversBlock(all []*adminv1.Extension) *block {
 			problems = append(problems, x.Error)
 		}
 		state := q.state(x.State)
-		state.Sub = strings.Join(problems, "; ")
+		state.Sub = strings.Join(q.translated(problems), "; ")
 		which := []hidden{{"server", x.ID}}
 		b.Table.Rows = append(b.Table.Rows, row{
 			Cells: []cell{
 				{Text: cmp.Or(x.Name, x.ID), Sub: "mcp/" + x.ID}, q.state(x.Consent), state,
-				text(dash(strings.Join(x.Tools, ", "))), text(dash(strings.Join(x.Permissions, "; "))),
+				text(dash(strings.Join(x.Tools, ", "))), text(dash(strings.Join(q.translated(x.Permissions), "; "))),
 			},
 			Forms: []form{
 				{Action: extensionsPath + "/server/allow", Label: q.say("Allow"), Hidden: which},

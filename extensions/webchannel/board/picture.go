@@ -162,7 +162,7 @@ func (q *request) attention(p *picture) []block {
 		}
 		detail, _, _ := strings.Cut(x.GetDetail(), "\n")
 		t.Rows = append(t.Rows, row{Cells: []cell{
-			linked(cmp.Or(x.GetName(), x.GetId()), extensionsPath+"/"+x.GetId()), q.state(state),
+			linked(cmp.Or(q.translate(x.GetName()), x.GetId()), extensionsPath+"/"+x.GetId()), q.state(state),
 			text(dash(q.translate(detail))),
 		}})
 	}

@@ -157,8 +157,8 @@ func (c *Chat) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) {
 		user = m.Owner
 	}
 	if user == "" {
-		return sdk.Receipt{}, sdk.Drop("no one has opened the page yet, so there is no default recipient: " +
-			"run `switchboard web`")
+		return sdk.Receipt{}, sdk.Drop(words.Sprintf("no one has opened the page yet, so there is no default recipient: " +
+			"run `switchboard web`"))
 	}
 	to, err := c.conversation(ctx, user, m.Thread)
 	if err != nil {

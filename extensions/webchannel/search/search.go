@@ -76,6 +76,7 @@ func (o Options) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		for _, h := range found.Hits {
+			h.Name = words.Translate(v.Language, h.Name)
 			shown.Hits = append(shown.Hits, describe(h))
 		}
 		if found.Before != "" {
