@@ -18,7 +18,8 @@ import (
 
 func newClusterCommand() *cobra.Command {
 	return group("cluster", "Share the state with other machines, over PostgreSQL", newClusterStatus(), newClusterDrain(),
-		newMove(), newClusterJoin(), newClusterLeave(), newClusterRestore(), newClusterKey(), newClusterAllow())
+		newClusterBalance(), newMove(), newClusterJoin(), newClusterLeave(), newClusterRestore(), newClusterKey(),
+		newClusterAllow())
 }
 
 func newClusterJoin() *cobra.Command {
@@ -90,7 +91,7 @@ func newClusterLeave() *cobra.Command {
 	asJSON := jsonFlag(c)
 	seat.add(c)
 	c.Flags().BoolVar(&o.Keep, "keep-data", false, "take the state of the cell along, and end the cell")
-	c.Flags().BoolVar(&o.Sure, "yes", false, "also if other nodes serve the cell, none has its state, or data stays behind")
+	c.Flags().BoolVar(&o.Sure, "yes", false, "also if other nodes serve it, none has its state, or data stays behind")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		s, err := seat.open(c, *asJSON)
 		if errors.Is(err, errNoDSN) {

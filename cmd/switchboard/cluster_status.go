@@ -426,57 +426,59 @@ func newMove() *cobra.Command {
 	}
 	yes := c.Flags().BoolP("yes", "y", false, "also if data of extensions stays behind")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		var said string
 		d, _, _, err := openCluster(c.Context())
 		if err == nil {
 			defer d.Close()
-			err = moveCell(c, d, args[0], args[1], *yes)
+			said, err = moveCell(c.Context(), d, args[0], args[1], *yes)
 		}
 		if err != nil {
 			return fmt.Errorf("move the cell %s: %w", args[0], err)
 		}
+		printerOf(c).line("%s", said)
 		return nil
 	}
 	return c
 }
 
-func moveCell(c *cobra.Command, d *postgres.Database, name, node string, sure bool) error {
-	r, err := readCluster(c.Context(), d)
+// moveCell hands a cell over and says so.
+func moveCell(ctx context.Context, d *postgres.Database, name, node string, sure bool) (said string, err error) {
+	r, err := readCluster(ctx, d)
 	if err != nil {
-		return err
+		return "", err
 	}
 	x, to := r.of(name), r.node(node)
 	switch {
 	case x == nil:
-		return fmt.Errorf("%w; `switchboard cells list` lists them", postgres.ErrNoCell)
+		return "", fmt.Errorf("%w; `switchboard cells list` lists them", postgres.ErrNoCell)
 	case to == nil:
-		return fmt.Errorf("%w: %s; `switchboard cluster status` lists them", postgres.ErrNoNode, node)
+		return "", fmt.Errorf("%w: %s; `switchboard cluster status` lists them", postgres.ErrNoNode, node)
 	case !to.Lease || to.Draining:
-		return fmt.Errorf("the node %s is %s, so it takes no cells", node, to.State)
+		return "", fmt.Errorf("the node %s is %s, so it takes no cells", node, to.State)
 	case x.Owner == node:
 		if x.Wanted != "" {
-			if err := d.Want(c.Context(), name, ""); err != nil {
-				return err
+			if err := d.Want(ctx, name, ""); err != nil {
+				return "", err
 			}
 		}
-		printerOf(c).line("The node %s has the cell %s already.", node, name)
-		return nil
+		return fmt.Sprintf("The node %s has the cell %s already.", node, name), nil
 	case x.Pinned != nil && x.Pinned.Node != node && !sure:
-		return fmt.Errorf("%s: to take that along, disable the extensions, copy their directories in data/ to %s, move the "+
+		return "", fmt.Errorf("%s: to take that along, disable the extensions, copy their directories in data/ to %s, move the "+
 			"cell, and enable them again; to go on without the data, add --yes", x.Pinned, node)
 	}
-	if err := d.Want(c.Context(), name, node); err != nil {
-		return err
+	if err := d.Want(ctx, name, node); err != nil {
+		return "", err
 	}
 	began := time.Now()
-	err = awaitView(c.Context(), d, func(v postgres.View) string {
+	err = awaitView(ctx, d, func(v postgres.View) string {
 		if s := seenCell(v, name); s != nil && s.Node != node {
 			return fmt.Sprintf("the node %s has not taken it yet", node)
 		}
 		return ""
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	printerOf(c).line("The node %s has the cell %s, after %s.", node, name, time.Since(began).Round(10*time.Millisecond))
-	return nil
+	return fmt.Sprintf("The node %s has the cell %s, after %s.", node, name, time.Since(began).Round(10*time.Millisecond)),
+		nil
 }

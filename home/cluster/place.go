@@ -188,6 +188,7 @@ func (n *Node) place(ctx context.Context, v postgres.View) {
 type Standing struct {
 	Role     string `json:"role"` // owner, ready, follows or failed
 	Position int64  `json:"position"`
+	Own      bool   `json:"own,omitempty"` // the cell of the node's own home
 	Problem  string `json:"problem,omitempty"`
 	// Those of the owner.
 	Appends   int64 `json:"appends,omitempty"`

@@ -119,7 +119,7 @@ func (s *seat) give(o order) {
 func (s *seat) standing() (x Standing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x = Standing{Role: "follows", Position: s.position, Problem: s.problem}
+	x = Standing{Role: "follows", Position: s.position, Own: s.own, Problem: s.problem}
 	switch {
 	case s.tenure != nil:
 		f := postgres.FiguresOf(s.tenure.Tenure)

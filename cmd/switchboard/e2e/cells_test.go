@@ -147,6 +147,15 @@ func TestTheCellsOfAStoppedNodeAreSpread(t *testing.T) {
 	a.eventually("the old owner to follow", func() bool {
 		return strings.Count(a.kernel.output.String(), "as the node") == 2
 	})
+	c.eventually("the same number of cells on each node, or one more", func() bool {
+		c.must("cluster", "balance")
+		has := map[string]int{}
+		for _, owner := range c.owners() {
+			has[owner]++
+		}
+		return has["a"] >= 2 && has["b"] >= 2 && has["c"] >= 2
+	})
+	contains(t, "balancing again", c.must("cluster", "balance"), "No cell has to move.")
 	b.stop() // in order: its cells go on elsewhere
 	c.eventually("owners that run", func() bool {
 		for _, owner := range c.owners() {
