@@ -52,9 +52,9 @@ func newCellsCreate() *cobra.Command {
 			err = fmt.Errorf("%w: %s; `switchboard cluster status` lists them", postgres.ErrNoNode, node)
 		}
 		if err == nil {
-			_, err = d.Create(c.Context(), name)
-		}
-		if err == nil {
+			if _, err := d.Create(c.Context(), name); err != nil {
+				return err
+			}
 			err = d.Want(c.Context(), name, node)
 		}
 		owner := ""

@@ -243,7 +243,7 @@ func (l *leaving) keep(ctx context.Context, token string) error {
 	defer func() { _ = tenure.Release(context.WithoutCancel(ctx)) }()
 	head := tenure.State()
 	if head.Head == 0 {
-		return fmt.Errorf("%w: the cell has no state: leave without --keep-data", journal.ErrRefused)
+		return errors.New("the cell has no state: leave without --keep-data")
 	}
 	l.note("Taking the state of the cell.")
 	lost, err := l.copyState(ctx, head)

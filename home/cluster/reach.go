@@ -98,8 +98,9 @@ func (n *Node) openReach(ctx context.Context) (_ *reach, err error) {
 		r.facts.Key = r.key.Fingerprint()
 		for other, fingerprint := range others {
 			if fingerprint != r.facts.Key {
-				n.options.Log.Warn("another node has another key of the cluster: copy the key of one of them to the other",
-					"node", other)
+				n.options.Log.Warn("another node has another key of the cluster, so they don't talk to each other: copy "+
+					"the right one with `switchboard cluster key show` there and `switchboard cluster key set` on the other node, "+
+					"after moving its file away", "node", other)
 			}
 		}
 		r.link, err = link.Open(link.Options{Key: r.key, Node: r.node, Listen: r.Listen, Log: n.options.Log.Named("link")})

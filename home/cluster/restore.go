@@ -11,7 +11,6 @@ import (
 	"sort"
 	"time"
 
-	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/store/commitlog"
 	"github.com/switchboard-run/switchboard/store/postgres"
 	"github.com/switchboard-run/switchboard/store/sqlite"
@@ -113,7 +112,7 @@ func restore(ctx context.Context, d *postgres.Database, s Seat, o Restoring) (r 
 // find returns the position of the state that is wanted.
 func (r *Restored) find(ctx context.Context, cell *postgres.Cell, head commitlog.State, o Restoring) (int64, error) {
 	if head.Head == 0 {
-		return 0, fmt.Errorf("%w: it has no state yet", journal.ErrRefused)
+		return 0, errors.New("it has no state yet")
 	}
 	kept, err := cell.Snapshots(ctx)
 	if err != nil {
@@ -131,8 +130,8 @@ func (r *Restored) find(ctx context.Context, cell *postgres.Cell, head commitlog
 		r.Available[i] = Point{Position: position, Time: entryTime(e)}
 	}
 	first, last := r.Available[0], r.Available[1]
-	between := fmt.Sprintf("it can be restored to commits %d (%s) to %d (%s)", first.Position,
-		first.Time.UTC().Format(time.RFC3339), last.Position-1, last.Time.UTC().Format(time.RFC3339))
+	between := fmt.Sprintf("it can be restored to commits %d (%s) to %d; the newest is %d (%s)", first.Position,
+		first.Time.UTC().Format(time.RFC3339), last.Position-1, last.Position, last.Time.UTC().Format(time.RFC3339))
 	position := o.Position
 	if position == 0 {
 		var failed error
@@ -148,9 +147,9 @@ func (r *Restored) find(ctx context.Context, cell *postgres.Cell, head commitlog
 	}
 	switch {
 	case position < first.Position:
-		return 0, fmt.Errorf("%w: that is before what is kept: %s", journal.ErrRefused, between)
+		return 0, fmt.Errorf("that is before what is kept: %s", between)
 	case position >= last.Position:
-		return 0, fmt.Errorf("%w: nothing has changed since then: %s", journal.ErrRefused, between)
+		return 0, fmt.Errorf("nothing has changed since then: %s", between)
 	}
 	return position, nil
 }

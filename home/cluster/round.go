@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -431,7 +432,8 @@ func (r *round) attend(ctx context.Context, t *tenure, stop context.CancelFunc, 
 		break
 	}
 	if cause := context.Cause(t.lost); cause != nil && errors.Is(cause, journal.ErrFenced) {
-		r.node.options.Log.Warn("this node does not own the cell any more", "cell", r.name, "reason", cause)
+		r.node.options.Log.Warn("this node does not own the cell any more", "cell", r.name, "reason",
+			strings.TrimPrefix(cause.Error(), journal.ErrFenced.Error()+": "))
 	}
 	if ctx.Err() != nil { // all cells end: some at a time, so that the lease goes on
 		select {

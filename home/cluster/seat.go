@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,10 +104,9 @@ func (s *seat) give(o order) {
 	t := s.tenure
 	s.mu.Unlock()
 	if t != nil && o.seen.Epoch != t.State().Epoch && (o.seen.Epoch > t.State().Epoch || o.absent) {
-		t.over(fmt.Errorf("%w: node %q has the cell %s", journal.ErrFenced, o.seen.Node, s.name))
+		t.over(fmt.Errorf("%w: the node %s has taken the cell", journal.ErrFenced, cmp.Or(o.seen.Node, "of a command")))
 	} else if t != nil && o.seen.Lost >= t.State().Epoch {
-		t.over(fmt.Errorf("%w: another node had newer commits of the cell %s, which PostgreSQL has lost", journal.ErrFenced,
-			s.name))
+		t.over(fmt.Errorf("%w: another node had newer commits, which PostgreSQL has lost", journal.ErrFenced))
 	}
 	if !same {
 		select {

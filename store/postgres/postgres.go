@@ -119,6 +119,9 @@ func (d *Database) Close() {
 	d.idle = nil
 }
 
+// insufficientPrivilege is a code of PostgreSQL.
+const insufficientPrivilege = "42501"
+
 // with calls f with a connection of its own, of which there are otherMost: f must not call
 // with. After an error of f the connection is used again only if it is in order.
 func (d *Database) with(ctx context.Context, f func(context.Context, *conn) error) error {
@@ -134,6 +137,9 @@ func (d *Database) with(ctx context.Context, f func(context.Context, *conn) erro
 	}
 	err = f(ctx, c)
 	d.put(c)
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == insufficientPrivilege {
+		err = fmt.Errorf("%w: connect as the user that owns the database and its tables", err)
+	}
 	return err
 }
 

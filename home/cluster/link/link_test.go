@@ -172,7 +172,7 @@ func TestAWrongAddressGetsNothing(t *testing.T) {
 		r, p := standby(t, c, at("a", address))
 		eventually(t, "a refusal", func() bool {
 			_, why := r.Owner()
-			return strings.Contains(why, "certificate") || strings.Contains(why, "x509")
+			return strings.Contains(why, "another cluster key") || strings.Contains(why, "certificate")
 		})
 		if got, err := ask(t, p, "hello"); err == nil {
 			t.Errorf("%s: answered %q", what, got)

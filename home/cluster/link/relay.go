@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -290,8 +291,12 @@ func (x *Relay) session(ctx context.Context) error {
 	return fmt.Errorf("the connection to %s, its owner, has ended", node)
 }
 
-// plain leaves out what net/http says of the request.
+// plain leaves out the request that net/http names.
 func plain(err error) error {
+	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) {
+		return errors.New("it has another cluster key than this machine: copy the right one with `switchboard cluster key " +
+			"show` and `switchboard cluster key set`")
+	}
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
 		return failed.Err
 	}

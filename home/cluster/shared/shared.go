@@ -368,7 +368,7 @@ func (f *Files) settleOne(name string) error {
 	switch {
 	case err == nil:
 		f.known[name] = known{revision, mine}
-	case errors.Is(err, ErrStale) && inState:
+	case errors.Is(err, ErrStale):
 		return nil // the newer revision comes
 	case errors.Is(err, ErrInvalid) && inState:
 		return f.aside(name, text, r, err)
