@@ -187,7 +187,9 @@ func (d *devLoop) build(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
+	slow := time.AfterFunc(time.Second, func() { d.tell("build", "building; the first time takes longest") })
 	built, err := dev.Build(ctx, d.dir, m)
+	slow.Stop()
 	if err != nil {
 		return err
 	}
@@ -216,7 +218,9 @@ func (d *devLoop) changed(ctx context.Context) bool {
 	}
 	d.files = files
 	d.tell("change", "%s", strings.Join(names, ", "))
-	if err := d.build(ctx); err != nil {
+	if err := d.build(ctx); ctx.Err() != nil {
+		return false
+	} else if err != nil {
 		d.tell("error", "%v\nthe previous one goes on", err)
 		return false
 	}

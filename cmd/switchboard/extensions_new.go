@@ -61,6 +61,7 @@ func newExtensionsNew() *cobra.Command {
 			p.line("%s %s", p.paint(green, "✓"), f)
 		}
 		p.faint("Next: " + next)
+		p.faint("While you write it: switchboard extensions dev .")
 		return nil
 	}
 	return c

@@ -188,10 +188,24 @@ func (o *Output) Last() (summary, full string) {
 		return cut(o.tail[0]), full
 	case o.errors != "":
 		return o.errors, full
-	case len(lines) > 0:
+	}
+	for _, line := range slices.Backward(lines) {
+		if namesError(line) {
+			return line, full
+		}
+	}
+	if len(lines) > 0 {
 		return lines[len(lines)-1], full
 	}
 	return "", ""
+}
+
+// namesError reports whether a line is an exception of Node or Python, such as "TypeError: x is
+// undefined". What Node prints after it says less.
+func namesError(line string) bool {
+	name, _, ok := strings.Cut(line, ": ")
+	name, _, _ = strings.Cut(name, " [") // a code
+	return ok && !strings.Contains(name, " ") && (strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception"))
 }
 
 func cut(line string) string { return contract.Truncate(line, keepLine, "…") }
