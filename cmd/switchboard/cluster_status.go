@@ -463,8 +463,8 @@ func moveCell(ctx context.Context, d *postgres.Database, name, node string, sure
 		}
 		return fmt.Sprintf("The node %s has the cell %s already.", node, name), nil
 	case x.Pinned != nil && x.Pinned.Node != node && !sure:
-		return "", fmt.Errorf("%s: to take that along, disable the extensions, copy their directories in data/ to %s, move the "+
-			"cell, and enable them again; to go on without the data, add --yes", x.Pinned, node)
+		return "", fmt.Errorf("%s: to take that along, disable the extensions, copy their directories in data/ to %s, move "+
+			"the cell, and enable them again; to go on without the data, add --yes", x.Pinned, node)
 	}
 	if err := d.Want(ctx, name, node); err != nil {
 		return "", err
