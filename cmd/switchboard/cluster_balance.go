@@ -21,9 +21,9 @@ func newClusterBalance() *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use: "balance", Short: "Spread the cells evenly over the nodes", Args: cobra.NoArgs,
-		Long: "Hands cells over, one after the other, from nodes with more to nodes with fewer, until they differ by one at\n" +
-			"most; for example after a node came back. A cell stays where its data is pinned, and goes to no node that\n" +
-			"lacks its secrets or programs. Messages wait during a hand-over, and none is lost.",
+		Long: "Hands cells over, one after the other, from nodes with more to nodes with fewer, until they differ by\n" +
+			"one at most; for example after a node came back. A cell stays where its data is pinned, and goes to no\n" +
+			"node that lacks its secrets or programs. Messages wait during a hand-over, and none is lost.",
 	}
 	asJSON := jsonFlag(c)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would move")
