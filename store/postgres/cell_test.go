@@ -137,6 +137,7 @@ func TestLog(t *testing.T) {
 		{"ABackendThatWakesAfterTheResend", backendWakes},
 		{"AHalfOpenConnection", halfOpen},
 		{"CommitsWaitForAServerThatRestarts", outOfReach},
+		{"AnIdleConnectionHasEnded", idleEnded},
 		{"ReleaseEndsAWaitingAppend", releaseEnds},
 		{"SnapshotAndTruncation", snapshotAndTruncation},
 		{"TheWindow", keepsTheWindow},
@@ -302,6 +303,15 @@ func halfOpen(t *testing.T, s *postgrestest.Server, dsn string) {
 		}
 	}
 	expect(t, bodies(t, cellOf(t, dsn, "reader"), commitlog.Position{}), "a", "b", "a", "b")
+}
+
+// The first commit of an owner does not fail because an idle connection has ended.
+func idleEnded(t *testing.T, s *postgrestest.Server, dsn string) {
+	p := postgrestest.NewProxy(t, s)
+	w := acquire(t, cellOf(t, p.DSN(dsn), "one"), "one")
+	p.CutClients()
+	mustAppend(t, w, "a")
+	expect(t, bodies(t, cellOf(t, dsn, "reader"), commitlog.Position{}), "a")
 }
 
 // Nothing fails while the server takes no connections, and readers that ask then are

@@ -16,10 +16,11 @@ const settings = `SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting(
 	(SELECT backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid())`
 
 // session is set for each connection. A transaction that is left open holds locks, so the
-// server ends it.
+// server ends it; and a connection whose other end is gone may hold the node's.
 const session = `SET default_transaction_isolation = 'read committed'; SET synchronous_commit = 'on';
 	SET idle_in_transaction_session_timeout = '5s'; SET client_min_messages = 'warning';
-	SET statement_timeout = 0; SET lock_timeout = 0; SET search_path = switchboard`
+	SET statement_timeout = 0; SET lock_timeout = 0; SET search_path = switchboard;
+	SET tcp_keepalives_idle = 3; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3`
 
 // check sets up the session and refuses a server that cannot keep the promises.
 func (c *conn) check(ctx context.Context) error {

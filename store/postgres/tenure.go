@@ -271,21 +271,21 @@ func (s steps) connection() (c *conn, err error) {
 			<-d.appends
 		}
 	}()
-	for c = d.takeIdle(); c == nil || c.closed(); pause(s.ctx, reconnectPause) {
-		if c, err = d.connect(s.ctx); err == nil {
+	for {
+		if c = d.takeIdle(); c == nil || c.closed() {
+			c, err = d.connect(s.ctx)
+		}
+		if err == nil {
+			err = c.prepareAppends(s.ctx)
+		}
+		if err == nil {
 			break
 		}
 		if !Unreachable(err) || s.ctx.Err() != nil {
 			return nil, err
 		}
-	}
-	if !c.appends {
-		oids := []uint32{oidInt8, oidInt8, oidBytea, oidInt8, oidBytea, oidBytea, oidBytea, oidInt8}
-		if _, err = c.pg.Prepare(s.ctx, appendName, appendSQL, oids); err != nil {
-			c.drop()
-			return nil, err
-		}
-		c.appends = true
+		err = nil
+		pause(s.ctx, reconnectPause)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,6 +295,19 @@ func (s steps) connection() (c *conn, err error) {
 	}
 	s.now = c
 	return c, nil
+}
+
+func (c *conn) prepareAppends(ctx context.Context) error {
+	if c.appends {
+		return nil
+	}
+	oids := []uint32{oidInt8, oidInt8, oidBytea, oidInt8, oidBytea, oidBytea, oidBytea, oidInt8}
+	if _, err := c.pg.Prepare(ctx, appendName, appendSQL, oids); err != nil {
+		c.drop()
+		return err
+	}
+	c.appends = true
+	return nil
 }
 
 // askEvery is how long an append may take before watch asks what it waits for.
