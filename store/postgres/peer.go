@@ -98,6 +98,9 @@ type peer struct {
 // LeaseTime. Unseen is how long no look came that should have come: then this process may
 // have been stopped, and the peer, too.
 func (p *peer) see(m Member, now time.Time, unseen time.Duration) (stale bool) {
+	if p.dead && m.incarnation == p.incarnation {
+		m.Beat = max(m.Beat, p.Beat) // what it wrote before its end is no sign of life
+	}
 	if m.Beat != p.Beat || m.incarnation != p.incarnation {
 		p.since, p.dead = now, false
 	} else {
@@ -219,9 +222,18 @@ func (n *Node) awaitEnd(ctx context.Context, p *peer, first bool) error {
 			if err := c.terminate(ctx, incarnation[:]); err != nil {
 				return err
 			}
+			last, err := c.exec(ctx, "SELECT beat FROM node WHERE id = $1 AND incarnation = $2", id, incarnation[:])
+			if err != nil {
+				return err
+			}
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			p.dead = p.dead || p.incarnation == incarnation
+			if p.incarnation == incarnation {
+				p.dead = true
+				for _, r := range last.rows {
+					p.Beat = max(p.Beat, r.int(0))
+				}
+			}
 			return nil
 		case free:
 			if moved {

@@ -37,3 +37,25 @@ func TestOnlyWhatIsSeenAges(t *testing.T) {
 		}
 	}
 }
+
+// The last renewals of a dead process, seen late, do not bring it back; a new one does, and a
+// new process.
+func TestADeadProcessIsNotRevivedByWhatItWroteBefore(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	p := &peer{since: now}
+	p.see(Member{Beat: 4}, now, 0)
+	p.dead, p.Beat = true, 6 // as the watch of its lock leaves it
+	for _, beat := range []int64{4, 5, 6, 5} {
+		if p.see(Member{Beat: beat}, now, 0); !p.dead {
+			t.Fatalf("the beat %d has revived it", beat)
+		}
+	}
+	if p.see(Member{Beat: 7}, now, 0); p.dead {
+		t.Error("it renews its lease, and is dead")
+	}
+	p.dead = true
+	if p.see(Member{Beat: 1, incarnation: [16]byte{1}}, now, 0); p.dead {
+		t.Error("the next process is dead")
+	}
+}
