@@ -15,8 +15,8 @@ func newClusterKey() *cobra.Command {
 	return group("key", "Show or set the key that the machines of a cluster share",
 		&cobra.Command{
 			Use: "show", Short: "Print the key of the cluster", Args: cobra.NoArgs,
-			Long: "Prints the key, which the first machine of a cluster has made. Anyone who has it and can reach a machine of\n" +
-				"the cluster can do everything there: copy it over a private connection, such as ssh.",
+			Long: "Prints the key, which the first machine of a cluster has made. Anyone who has it and can reach a\n" +
+				"machine of the cluster can do everything there: copy it over a private connection, such as ssh.",
 			RunE: func(c *cobra.Command, _ []string) error {
 				h, err := findHome()
 				if err != nil {

@@ -74,7 +74,8 @@ func (r *round) serve(ctx context.Context) (err error) {
 		behind := first || o.seen.Position != r.at || r.lost != nil && !r.told
 		if behind {
 			err := r.follow(ctx)
-			if errors.Is(err, postgres.ErrEnded) || errors.Is(err, postgres.ErrReserved) || errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrNewer) {
+			if errors.Is(err, postgres.ErrEnded) || errors.Is(err, postgres.ErrReserved) ||
+				errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrNewer) {
 				return failure{err} // above all, it is not taken
 			}
 			behind = err != nil

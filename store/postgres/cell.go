@@ -222,7 +222,8 @@ func (l *Cell) head(ctx context.Context, c *conn) (commitlog.State, error) {
 func EndedError(name, ended string) error {
 	switch node := ReservedBy(ended); {
 	case node != "":
-		return fmt.Errorf("%w: %s, by the node %s: finish that there with `switchboard cluster join`", ErrReserved, name, node)
+		return fmt.Errorf("%w: %s, by the node %s: finish that there with `switchboard cluster join`", ErrReserved, name,
+			node)
 	case ended != "":
 		return fmt.Errorf("%w: %s: %s", ErrEnded, name, ended)
 	}

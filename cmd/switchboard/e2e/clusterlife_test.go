@@ -148,6 +148,38 @@ func TestAHomeJoinsAndLeaves(t *testing.T) {
 	contains(t, "a check", b.must("doctor", "--offline"), "1 file of messages")
 }
 
+// PostgreSQL loses commits, and the node that takes over had none of them: it begins again,
+// with marks, when the one that had them comes back.
+func TestAnOwnerIsToldOfLostCommits(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	dsn := server.Database()
+	sql := func(query string) []string { return server.DoIn(postgrestest.Name(dsn), query) }
+	a, b := newWorld(t), newWorld(t)
+	for name, w := range map[string]*world{"a": a, "b": b} {
+		w.reaches(dsn)
+		w.must("cluster", "join", "--dsn-file", w.file("dsn"), "--node", name)
+		w.runs = []string{"--cluster"}
+	}
+	a.start()
+	a.owner()
+	head := sql("SELECT head FROM switchboard.cell")[0]
+	contains(t, "a reminder", a.chats("in 400 days remind me to "+passport), "passport")
+	a.crash()
+	sql("DELETE FROM switchboard.log WHERE position > " + head)
+	sql("UPDATE switchboard.cell SET head = " + head + ", hash = (SELECT substring(entry FROM 79 FOR 32) " +
+		"FROM switchboard.log WHERE position = " + head + ")") // the hash in the header of an entry
+	b.start()
+	b.owner()
+	epoch := sql("SELECT epoch FROM switchboard.cell")[0]
+	a.start()
+	b.eventually("an owner that marks what was lost", func() bool {
+		both := a.kernel.output.String() + b.kernel.output.String()
+		return sql("SELECT epoch FROM switchboard.cell")[0] != epoch && len(sql("SELECT 1 FROM switchboard.lost")) == 0 &&
+			strings.Contains(both, "what they did may have happened")
+	})
+}
+
 // A home brings its state into a cluster that runs, as a cell of its own.
 func TestAHomeJoinsARunningCluster(t *testing.T) {
 	t.Parallel()
