@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,25 @@ func nodeReadmeChannel(t *testing.T) string {
 	return code
 }
 
+// cpuTime is what a process has used of the processors.
+func cpuTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Skip(err)
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')'):]))
+	var ticks time.Duration
+	for _, field := range fields[12:14] { // user and system, in hundredths of a second
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += time.Duration(n)
+	}
+	return ticks * 10 * time.Millisecond
+}
+
 // TestRateOfChannelsInGoAndNode sends the same lines through the same channel in both, and
 // logs how long that takes and how large the processes are.
 func TestRateOfChannelsInGoAndNode(t *testing.T) {
@@ -99,7 +119,8 @@ func TestRateOfChannelsInGoAndNode(t *testing.T) {
 		}
 		_, rss, _ := strings.Cut(string(status), "VmRSS:")
 		rss, _, _ = strings.Cut(strings.TrimSpace(rss), "\n")
-		t.Logf("%s: %d lines and answers in %s, resident %s", language, lines, took.Round(time.Millisecond), rss)
+		t.Logf("%s: %d lines and answers in %s, CPU %s, resident %s", language, lines, took.Round(time.Millisecond),
+			cpuTime(t, w.extensionProcess(mark).pid), rss)
 		w.stop()
 	}
 }

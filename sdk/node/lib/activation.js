@@ -128,8 +128,7 @@ export class Activation {
   }
 
   async #send(delivery, kernel) {
-    const { channel } = this.ext;
-    const message = messageOf(delivery);
+    const { channel } = this.ext, message = messageOf(delivery);
     if (!message.text && !message.attachments.length && message.draftId) {
       const draft = { ...draftOf(message), done: true };
       await (channel.removeDraft ? channel.removeDraft(draft, kernel) : channel.draft?.(draft, kernel));

@@ -44,9 +44,7 @@ export class Drop extends Ending {
   constructor(reason, effects) { super("KIND_DROP", reason, { effects: effectsOf(effects) }); }
 }
 
-export class Unknown extends Ending {
-  constructor(reason) { super("KIND_UNKNOWN", reason); }
-}
+export class Unknown extends Ending { constructor(reason) { super("KIND_UNKNOWN", reason); } }
 
 export class ToolResult {
   constructor(value, { effects = [], blobs = [], isError = false, nothing = false } = {}) {

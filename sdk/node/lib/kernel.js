@@ -10,10 +10,10 @@ const chunk = 256 << 10;
 
 /** One activation's connection to the kernel. */
 export class Link {
-  #client;
-  #files; // on a connection of their own
+  #client; #files; // files on a connection of their own
   #metadata = new grpc.Metadata();
   #closed = false;
+  #commits; // the stream of commits
 
   constructor({ kernelAddress, kernelToken }) {
     const client = (more) => new grpc.Client(kernelAddress, grpc.credentials.createInsecure(), { ...options, ...more });
@@ -34,14 +34,32 @@ export class Link {
     if (this.#closed) throw new KernelError("gone", "the extension has shut down");
     const { path, requestSerialize, responseDeserialize } = service(`switchboard.kernel.v1.${name}`)[method];
     const client = name === "Blobs" ? this.#files : this.#client;
-    const call = client[`make${kind}Request`](path, requestSerialize, responseDeserialize, ...before, this.#metadata, ...after);
-    return call.on("error", () => {}); // also when nothing waits for it
+    return client[`make${kind}Request`](path, requestSerialize, responseDeserialize, ...before, this.#metadata, ...after)
+      .on("error", () => {}); // also when nothing waits for it
+  }
+
+  /** Sends a commit over the stream that all share, and calls done with its receipt. */
+  commit(commit, done) {
+    (this.#commits ??= this.#openCommits()).waiting.push(done);
+    this.#commits.write({ commits: [commit] });
+  }
+
+  #openCommits() {
+    const waiting = []; // for receipts, which come in the order of the commits
+    const stream = Object.assign(this.call("BidiStream", "Bus", "Commit", []), { waiting });
+    stream.on("data", ({ receipts }) => receipts.forEach(({ error, results }) => waiting.shift()(error, results)));
+    return stream.on("status", (status) => {
+      if (this.#commits === stream) this.#commits = undefined;
+      const { code, message } = status.code ? fromStatus(status) : { code: "gone", message: "the kernel has ended" };
+      const error = new KernelError(code, `commit, sent but not confirmed: ${message}`);
+      waiting.splice(0).forEach((done) => done(error));
+    });
   }
 
   close() {
     this.#closed = true;
-    this.#client.close();
-    this.#files.close();
+    this.#commits?.cancel();
+    for (const client of [this.#client, this.#files]) client.close();
   }
 }
 
@@ -63,9 +81,7 @@ async function until(signal, begin) {
 }
 
 async function* inChunks(source) {
-  for await (const bytes of source) {
-    for (let at = 0; at < bytes.length; at += chunk) yield { data: bytes.subarray(at, at + chunk) };
-  }
+  for await (const bytes of source) for (let at = 0; at < bytes.length; at += chunk) yield { data: bytes.subarray(at, at + chunk) };
 }
 
 export class Kernel {
@@ -83,11 +99,8 @@ export class Kernel {
     const commit = { id, lane: this.#lane, effects: effectsOf(effects) };
     if (sizeOf(commit) > maxCommit) throw new KernelError("too_large", "the commit is larger than 16 MiB");
     return until(this.signal, (done) => {
-      const call = this.#link.call("BidiStream", "Bus", "Commit", []);
-      call.on("data", ({ receipts: [{ error, results }] }) => done(error, results)).on("error", done);
-      call.on("end", () => done(new KernelError("gone", "commit, sent but not confirmed: the kernel has ended")));
-      call.end({ commits: [commit] });
-      return call;
+      this.#link.commit(commit, done);
+      return { cancel: () => done(this.signal.reason) }; // the stream is that of all commits
     });
   }
 
@@ -96,9 +109,7 @@ export class Kernel {
     return (await this.commit([reported, ...effectsOf(effects)]))[0];
   }
 
-  async get(key) {
-    return valueOf({ ...(await this.rpc("KV", "Get", { key })), key });
-  }
+  async get(key) { return valueOf({ ...(await this.rpc("KV", "Get", { key })), key }); }
 
   async *scan(prefix = "", after = "") {
     for (let more = true; more;) {
@@ -130,9 +141,7 @@ export class Kernel {
 
   complete(request) { return this.#stream("Models", "Complete", request); }
 
-  async *watch(topics) {
-    for await (const event of this.#stream("Bus", "Watch", { topics })) yield eventOf(event);
-  }
+  async *watch(topics) { for await (const event of this.#stream("Bus", "Watch", { topics })) yield eventOf(event); }
 
   /** A call whose answer is a stream. */
   async *#stream(service, method, request) {

@@ -16,11 +16,8 @@ export const maxMessage = 16 << 20;
 export const maxCommit = maxMessage - (64 << 10); // leaves room for framing
 
 export const options = {
-  "grpc.max_receive_message_length": maxMessage,
-  "grpc.max_send_message_length": maxMessage,
-  "grpc.enable_http_proxy": 0,
-  "grpc.enable_retries": 0,
-  "grpc.service_config_disable_resolution": 1,
+  "grpc.max_receive_message_length": maxMessage, "grpc.max_send_message_length": maxMessage,
+  "grpc.enable_http_proxy": 0, "grpc.enable_retries": 0, "grpc.service_config_disable_resolution": 1,
   "grpc.client_idle_timeout_ms": 2 ** 31 - 1,
 };
 
