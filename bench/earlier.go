@@ -87,9 +87,9 @@ func earlier(b *bench) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s: %.1f MiB; start to its first line %s, CPU of the kernel until it has ended %s; to the first reply %s\n",
-			p.name, float64(info.Size())/(1<<20), spread(p.line, inMilliseconds), spread(p.startCPU, inMilliseconds),
-			spread(p.reply, inMilliseconds))
+		fmt.Printf("%s: %.1f MiB; start to its first line %s, CPU of the kernel until it has ended %s; "+
+			"to the first reply %s\n", p.name, float64(info.Size())/(1<<20), spread(p.line, inMilliseconds),
+			spread(p.startCPU, inMilliseconds), spread(p.reply, inMilliseconds))
 		fmt.Printf("%s: message to reply, p50 %s, CPU %s; memory at rest (PSS) %s, of the kernel's process %s\n", p.name,
 			spread(p.p50, inMilliseconds), spread(p.cpu, inMilliseconds), spread(p.pss, mebibytes), spread(p.kernel, mebibytes))
 	}

@@ -79,8 +79,8 @@ func kernelOptions(h *config.Home) (home.Options, error) {
 		Builtin: func(members []string) []string { return append([]string{self, extensionCommand}, members...) },
 		Confine: []string{self, confineCommand, "--"},
 		Program: directory.Program{
-			Approve: "switchboard pairing approve", Restart: "switchboard extensions restart", Allow: "switchboard extensions allow",
-			Dead: "switchboard events dead", Usage: "switchboard usage",
+			Approve: "switchboard pairing approve", Restart: "switchboard extensions restart",
+			Allow: "switchboard extensions allow", Dead: "switchboard events dead", Usage: "switchboard usage",
 		},
 		Wrap: wrapStore,
 	}, nil

@@ -83,7 +83,8 @@ func NoteBusy(rows []*adminv1.Extension, waiting []*adminv1.Subscription, now ti
 		switch {
 		case longest >= busyAfter:
 			x.Readiness = "busy"
-			x.Detail = joined(x.GetDetail(), words.Sprintf("has been handling one delivery for %s", longest.Truncate(time.Second)))
+			x.Detail = joined(x.GetDetail(), words.Sprintf("has been handling one delivery for %s",
+				longest.Truncate(time.Second)))
 		case mute > 0:
 			x.Readiness = "degraded"
 			x.Detail = joined(x.GetDetail(), words.Sprintf("takes no deliveries (%d waiting): it has given no credit since "+
