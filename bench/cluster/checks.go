@@ -103,8 +103,13 @@ func (w *world) told() (n int) {
 // alike waits until all running nodes have the same state, and reports if they do not get
 // there.
 func (w *world) alike() []string {
+	end, err := w.rest()
+	defer end()
+	if err != nil {
+		return []string{err.Error()}
+	}
 	var states []string
-	err := ledger.Until("all copies to be alike", w.Patience, func() bool {
+	err = ledger.Until("all copies to be alike", w.Patience, func() bool {
 		states = states[:0]
 		for _, n := range w.nodes {
 			if n.PID() != 0 {

@@ -59,6 +59,25 @@ const (
 	kvWindow = 4 * time.Second
 )
 
+// restFile in the data directory of the extension has it rest: copies are alike only then.
+const restFile = "rest"
+
+// rest has the extensions kv of all nodes rest, until end is called.
+func (w *world) rest() (end func(), err error) {
+	if !w.kv {
+		return func() {}, nil
+	}
+	for _, n := range w.nodes {
+		dir := n.file("data", "kv")
+		err = errors.Join(err, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, restFile), nil, 0o600))
+	}
+	return func() {
+		for _, n := range w.nodes {
+			_ = os.Remove(n.file("data", "kv", restFile))
+		}
+	}, err
+}
+
 // clock is one that all processes of the machine share.
 func clock() int64 {
 	var t unix.Timespec
@@ -80,6 +99,10 @@ func serveKV() {
 			clients.Go(func() {
 				name := fmt.Sprintf("%d.%d", os.Getpid(), c)
 				for n := 0; ctx.Err() == nil; n++ {
+					if _, err := os.Stat(filepath.Join(k.DataDir(), restFile)); err == nil {
+						time.Sleep(kvInterval)
+						continue
+					}
 					// The operation has a goroutine of its own: one that hangs does not end the stream.
 					var one sync.WaitGroup
 					one.Go(func() { h.use(ctx, k, fmt.Sprintf("%s.%d", name, n)) })
