@@ -100,7 +100,7 @@ func earlier(b *bench) error {
 func inMs(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // firstLine starts a kernel, stops it, and returns the time to the line with which `run`
-// says that it runs, and the processor time of the kernel's process.
+// reports that it runs, and the processor time of the kernel's process.
 func firstLine(d *bed, binary string) (took, cpu time.Duration, err error) {
 	cmd := exec.Command(binary, "run")
 	cmd.Env = d.environ()

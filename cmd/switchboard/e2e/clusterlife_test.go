@@ -148,14 +148,10 @@ func TestAHomeJoinsAndLeaves(t *testing.T) {
 	contains(t, "a check", b.must("doctor", "--offline"), "1 file of messages")
 }
 
-// PostgreSQL loses commits, and the node that takes over had none of them: it begins again,
-// with marks, when the one that had them comes back.
-func TestAnOwnerIsToldOfLostCommits(t *testing.T) {
-	t.Parallel()
-	server := postgrestest.Start(t)
-	dsn := server.Database()
-	sql := func(query string) []string { return server.DoIn(postgrestest.Name(dsn), query) }
-	a, b := newWorld(t), newWorld(t)
+// bothJoin has two new homes join a cluster, and starts the first one, which owns the cell.
+func bothJoin(t *testing.T, dsn string) (a, b *world) {
+	t.Helper()
+	a, b = newWorld(t), newWorld(t)
 	for name, w := range map[string]*world{"a": a, "b": b} {
 		w.reaches(dsn)
 		w.must("cluster", "join", "--dsn-file", w.file("dsn"), "--node", name)
@@ -163,6 +159,17 @@ func TestAnOwnerIsToldOfLostCommits(t *testing.T) {
 	}
 	a.start()
 	a.owner()
+	return a, b
+}
+
+// PostgreSQL loses commits, and the node that takes over had none of them: it begins again,
+// with marks, when the one that had them comes back.
+func TestAnOwnerIsToldOfLostCommits(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Start(t)
+	dsn := server.Database()
+	sql := func(query string) []string { return server.DoIn(postgrestest.Name(dsn), query) }
+	a, b := bothJoin(t, dsn)
 	head := sql("SELECT head FROM switchboard.cell")[0]
 	contains(t, "a reminder", a.chats("in 400 days remind me to "+passport), "passport")
 	a.crash()
@@ -244,14 +251,7 @@ func TestACellIsRestored(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
 	dsn := server.Database()
-	a, b := newWorld(t), newWorld(t)
-	for name, w := range map[string]*world{"a": a, "b": b} {
-		w.reaches(dsn)
-		w.must("cluster", "join", "--dsn-file", w.file("dsn"), "--node", name)
-		w.runs = []string{"--cluster"}
-	}
-	a.start()
-	a.owner()
+	a, b := bothJoin(t, dsn)
 	contains(t, "the first reminder", a.chats("in 400 days remind me to "+passport), "passport")
 	b.standsBy()
 	type shown struct {
