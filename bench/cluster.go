@@ -48,8 +48,8 @@ func cluster(b *bench) error {
 				if err != nil {
 					return err
 				}
-				p50[way.name] = append(p50[way.name], float64(p.p50)/float64(time.Millisecond))
-				cpu[way.name] = append(cpu[way.name], float64(p.cpu)/float64(time.Millisecond))
+				p50[way.name] = append(p50[way.name], inMs(p.p50))
+				cpu[way.name] = append(cpu[way.name], inMs(p.cpu))
 				rate[way.name] = append(rate[way.name], perSecond)
 				bus[way.name] = append(bus[way.name], float64(r.Events)/r.Took.Seconds())
 			}
