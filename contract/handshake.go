@@ -17,6 +17,10 @@ var Handshake = plugin.HandshakeConfig{
 	MagicCookieValue: "b81c3d9e5f7a4c20",
 }
 
+// NodeVariable is the environment variable with the name of the cluster's node that runs an
+// extension. Without a cluster it is not set.
+const NodeVariable = "SWITCHBOARD_NODE"
+
 // Metadata keys of gRPC requests.
 const (
 	// ExtensionHeader names the extension that a kernel request is for, because

@@ -66,6 +66,8 @@ type Options struct {
 	Cluster func(context.Context) (journal.Store, error)
 	Files   blobs.Files
 	Ready   func()
+	// Node names this node of the cluster for extensions; empty: there is no cluster.
+	Node string
 	// Changed counts the changes of files that another node of the cluster made; nil: none.
 	Changed func() int64
 	// Pinned: only programs run that were allowed on this machine, see package pin.

@@ -286,6 +286,9 @@ func (f *files) process(p *plan, m *member, groups map[string][]string) supervis
 		},
 		Fingerprint: m.manifest.Digest,
 	}
+	if f.options.Node != "" {
+		s.Env = append(s.Env, contract.NodeVariable+"="+f.options.Node)
+	}
 	if run.Builtin != "" {
 		s.Group = m.group(p.config)
 		s.Limits.Alone = true

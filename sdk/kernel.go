@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,6 +108,11 @@ func (k *Kernel) RunDir() string { return k.init.GetRunDir() }
 // DataDir returns the directory for files that outlive the process. It exists and
 // is private to the user. Machines of a cluster do not share it: see data in the manifest.
 func (k *Kernel) DataDir() string { return k.init.GetDataDir() }
+
+// Node returns the name of the cluster's node that runs the extension; empty: there is no
+// cluster. An extension of another node may still run for some seconds after this one took
+// over: it commits nothing, but it reaches what is outside.
+func (k *Kernel) Node() string { return os.Getenv(contract.NodeVariable) }
 
 // Location returns the configured time zone.
 func (k *Kernel) Location() *time.Location { return k.location }

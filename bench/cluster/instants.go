@@ -226,6 +226,9 @@ func (w *world) empty() { _ = os.Remove(w.tmpfs + "/ballast") }
 // instants has people write to a cluster, and harms it at random instants while that is
 // worked on, repeatedly.
 func instants(r *run, random *rand.Rand) error {
+	if !slices.ContainsFunc(faults, func(f fault) bool { return strings.Contains(f.name, r.like) }) {
+		return nil
+	}
 	for left, number := r.instants, 0; left > 0; {
 		err := servers.Stand(func(g *servers.Ground) error {
 			w, err := newWorld(g, r.binary, servers.Start(g, true), true)
@@ -285,7 +288,7 @@ func (b *batch) run(r *run) (ok bool, err error) {
 	}
 	var did []string
 	for range b.kills {
-		f := b.pick()
+		f := b.pick(r.like)
 		if err := b.strike(f); err != nil {
 			return false, err
 		}
@@ -308,18 +311,17 @@ func (b *batch) run(r *run) (ok bool, err error) {
 	return len(problems) == 0, nil
 }
 
-// pick returns a fault by its weight.
-func (b *batch) pick() fault {
+// pick returns one of the faults with like in their names, by its weight.
+func (b *batch) pick(like string) (picked fault) {
 	total := 0
 	for _, f := range faults {
-		total += f.weight
+		if strings.Contains(f.name, like) {
+			if total += f.weight; b.random.IntN(total) < f.weight {
+				picked = f
+			}
+		}
 	}
-	n := b.random.IntN(total)
-	i := slices.IndexFunc(faults, func(f fault) bool {
-		n -= f.weight
-		return n < 0
-	})
-	return faults[i]
+	return picked
 }
 
 // strike harms the cluster at an instant, and heals it.

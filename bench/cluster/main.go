@@ -75,7 +75,7 @@ func main() {
 	flag.IntVar(&r.instants, "instants", 500, "how often something is harmed at a random instant")
 	flag.IntVar(&r.rounds, "rounds", 5, "rounds of each measurement; the median counts")
 	flag.BoolVar(&r.keep, "keep", false, "keep the homes")
-	flag.StringVar(&r.like, "like", "", "only the scenes and interruptions whose names hold this")
+	flag.StringVar(&r.like, "like", "", "only the scenes, faults and interruptions whose names hold this")
 	only := flag.String("only", "", "comma-separated: spoiled,scenes,commits,instants,takeovers,backlog,cells; "+
 		"empty: those that count losses")
 	flag.Parse()

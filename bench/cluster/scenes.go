@@ -15,6 +15,7 @@ import (
 	"github.com/switchboard-run/switchboard/bench/ledger"
 	"github.com/switchboard-run/switchboard/bench/processes"
 	"github.com/switchboard-run/switchboard/bench/servers"
+	"github.com/switchboard-run/switchboard/extensions/telegramchannel/telegramtest"
 	"github.com/switchboard-run/switchboard/store/postgres"
 )
 
@@ -182,6 +183,32 @@ var all = []scene{
 				}
 			}
 			a.signal(syscall.SIGCONT, true)
+			return s.tell(w)
+		},
+	},
+	{
+		name: "a draft of an owner that was cut off arrives late", nodes: []string{"a", "b"}, kv: true,
+		play: func(w *world, s *stage) error {
+			const edit = "editMessageText"
+			telegram := w.Platform.(*ledger.Telegram) //nolint:forcetypeassert // as in newWorld
+			s.n++
+			m := w.ask("<late>", s.n, ledger.Job{Reply: ledger.ForLong})
+			s.messages = append(s.messages, m)
+			before := telegram.Calls(edit)
+			telegram.Fail(edit, 1, telegramtest.Fault{Chat: m.Chat, Late: true})
+			if err := ledger.Until("a draft to grow", w.Patience, func() bool { return telegram.Calls(edit) > before }); err != nil {
+				return err
+			}
+			a := w.nodes[0]
+			a.proxy.Down(true)
+			if err := w.ownedBy("b"); err != nil {
+				return err
+			}
+			if err := ledger.Until("the reply", w.Patience, func() bool { return w.Look(s.messages).Whole(m) }); err != nil {
+				return err
+			}
+			telegram.Release()
+			a.proxy.Down(false)
 			return s.tell(w)
 		},
 	},

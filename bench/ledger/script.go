@@ -38,6 +38,7 @@ const (
 	AtOnce   Reply = iota // short
 	Slowly                // in pieces, shown while it is written
 	AtLength              // too long for one message of the platform
+	ForLong               // as Slowly, for five seconds
 )
 
 // ReplyOf gives a crowd replies of every form, most of them plain.
@@ -97,7 +98,7 @@ func (s *Script) reply(token string) string {
 func replyTo(token string, kind Reply) string {
 	var text strings.Builder
 	text.WriteString("You said " + token)
-	lines := map[Reply]int{Slowly: 4, AtLength: 100}[kind]
+	lines := map[Reply]int{Slowly: 4, ForLong: 4, AtLength: 100}[kind]
 	for n := range lines {
 		fmt.Fprintf(&text, "\n\nThere is more to be said of it, which is the line %d about %s", n+1, token)
 	}
@@ -189,8 +190,8 @@ func (s *Script) Answer(r openaitest.Request) openaitest.Answer {
 		f(token)
 	}
 	answer := openaitest.Answer{Text: replyTo(token, j.Reply), Pieces: 1}
-	if j.Reply == Slowly {
-		answer.Pieces, answer.Pause = 8, 200*time.Millisecond
+	if pieces := map[Reply]int{Slowly: 8, ForLong: 25}[j.Reply]; pieces > 0 {
+		answer.Pieces, answer.Pause = pieces, 200*time.Millisecond
 	}
 	return answer
 }

@@ -85,7 +85,7 @@ func openSeat(
 		if o.Processes, err = processes(); err != nil {
 			return nil, err
 		}
-		o.Cluster, o.Files, o.Ready, o.Changed = s.Store, s.Files, s.Ready, s.Changed
+		o.Node, o.Cluster, o.Files, o.Ready, o.Changed = s.Node, s.Store, s.Files, s.Ready, s.Changed
 		k, err := openWith(ctx, o)
 		if err != nil {
 			return nil, err

@@ -55,7 +55,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/switchboard-run/switchboard/contract/busv1"
 	"github.com/switchboard-run/switchboard/contract/extensionv1"
 	"github.com/switchboard-run/switchboard/contract/kernelv1"
 	"github.com/switchboard-run/switchboard/contract/words"
@@ -94,14 +93,12 @@ func New() sdk.Extension {
 
 // kernel is the part of *sdk.Kernel that the channel uses.
 type kernel interface {
-	Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
+	draft.Kernel
 	Get(ctx context.Context, key string) (sdk.Value, error)
-	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
 	Commands(ctx context.Context) ([]*kernelv1.Command, error)
 	GetBlob(ctx context.Context, name string, to io.Writer) (sdk.Blob, error)
 	PutBlob(ctx context.Context, from io.Reader) (sdk.Blob, error)
 	SetReadiness(state extensionv1.Readiness_State, detail string)
-	Log() hclog.Logger
 }
 
 var (

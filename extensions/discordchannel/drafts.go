@@ -78,7 +78,7 @@ func (d *drafter) Post(ctx context.Context, to address, replyTo, text string, pl
 	said := preview(text, plain)
 	sent := &message{}
 	err := d.api.do(ctx, request{method: http.MethodPost, path: messagesOf(to.to), spare: true, body: newMessage{
-		Content: &said, Nonce: nonce("draft", to.id), EnforceNonce: true, Components: []component{},
+		Content: &said, Nonce: d.nonceOfDraft(to.id), EnforceNonce: true, Components: []component{},
 		Reference: d.reference(to.to, sdk.Message{ReplyTo: replyTo}), Mentions: mentions{Parse: []string{}},
 	}}, sent)
 	if err != nil {
@@ -86,6 +86,16 @@ func (d *drafter) Post(ctx context.Context, to address, replyTo, text string, pl
 	}
 	d.typing.Postpone(to.to)
 	return draftRecord{Channel: string(to.to), Message: sent.ID, At: time.Now().Unix()}, nil
+}
+
+// nonceOfDraft is that of the final text, so that it finds a draft whose id was lost. In a
+// cluster a draft has its own: that of another node is deleted, and what is sent with the
+// nonce of a deleted message may not arrive.
+func (d *drafter) nonceOfDraft(id string) string {
+	if node := d.kernel.Node(); node != "" {
+		return nonce("draft", id, node)
+	}
+	return nonce("draft", id)
 }
 
 // Edit implements draft.Platform.
@@ -102,7 +112,7 @@ func (d *drafter) Edit(ctx context.Context, to address, r draftRecord, text stri
 }
 
 // Failed implements draft.Platform.
-func (d *drafter) Failed(to address, posted bool, err error) draft.Failure {
+func (d *drafter) Failed(to address, _ bool, err error) draft.Failure {
 	d.log.Debug("draft not shown", "channel", to.to, "error", d.api.redact(err))
 	switch kind, after := classify(err); {
 	case kind == limited:
@@ -112,11 +122,9 @@ func (d *drafter) Failed(to address, posted bool, err error) draft.Failure {
 		return draft.Wait
 	case hasCode(err, codeInvalidBody):
 		return draft.Plain
-	case kind == serverError, kind == unreachable, kind == unknown && posted:
+	case kind == serverError, kind == unreachable, kind == unknown: // by its nonce, a message is sent once
 		return draft.Repeat
 	}
-	// It was refused, or the outcome of the first message is unknown: the final text
-	// finds it by its nonce.
 	return draft.Mute
 }
 
@@ -199,26 +207,15 @@ func (c *channel) RemoveDraft(ctx context.Context, d sdk.Draft) error {
 	if to, err := parseTarget(d.Conversation, d.Thread); err == nil {
 		a.typing.Hide(to)
 	}
-	shown, err := a.drafts.Finish(ctx, d.ID)
-	if err != nil {
-		return err
-	}
-	if shown.Message != "" {
-		if err := a.remove(ctx, target(shown.Channel), shown.Message); err != nil {
-			return err
-		}
-	}
-	if effects := a.drafts.Delivered(d.ID); len(effects) > 0 {
-		if _, err := a.kernel.Commit(ctx, effects...); err != nil {
-			return fmt.Errorf("delete draft %s: %w", d.ID, err)
-		}
-	}
-	return nil
+	return a.drafts.Remove(ctx, d.ID)
 }
 
-// remove deletes a message, if it still exists.
-func (a *activation) remove(ctx context.Context, to target, id string) error {
-	err := a.api.do(ctx, request{method: http.MethodDelete, path: messagesOf(to) + "/" + id}, nil)
+// Remove implements draft.Platform.
+func (d *drafter) Remove(ctx context.Context, r draftRecord) error {
+	a := d.activation
+	err := a.api.do(ctx, request{
+		method: http.MethodDelete, path: messagesOf(target(r.Channel)) + "/" + r.Message,
+	}, nil)
 	if err == nil {
 		return nil
 	}

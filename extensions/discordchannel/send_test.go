@@ -194,6 +194,28 @@ func TestDraftBecomesTheFinalText(t *testing.T) {
 	}
 }
 
+// The other node may still change its draft, so the final text is a message of its own.
+func TestDraftOfAnotherNodeIsDeletedBeforeTheFinalText(t *testing.T) {
+	t.Setenv(contract.NodeVariable, "a")
+	s, k := known(t)
+	if err := k.Draft(t.Context(), draftOf(dc.DM(anna), "d1", longText)); err != nil {
+		t.Fatal(err)
+	}
+	shown := awaitDraft(t, s, k, "d1@a")
+	t.Setenv(contract.NodeVariable, "b")
+	k.Restart(New())
+	m := send(dc.DM(anna), longText+"The end.")
+	m.DraftID = "d1"
+	k.Send(m).MustAck(t)
+	all := s.Messages(dc.DM(anna))
+	if len(all) != 1 || all[0].ID == shown.ID || !strings.HasSuffix(all[0].Text, "The end.") {
+		t.Errorf("messages %+v", all)
+	}
+	if keys := k.Keys("draft/"); len(keys) != 0 {
+		t.Errorf("stored %q", keys)
+	}
+}
+
 // However fast a text grows, Discord has to refuse nothing, and the final text comes.
 func TestDraftsKeepTheLimits(t *testing.T) {
 	t.Parallel()

@@ -141,25 +141,12 @@ func (c *channel) RemoveDraft(ctx context.Context, d sdk.Draft) error {
 	if err != nil {
 		return err
 	}
-	shown, err := a.drafts.Finish(ctx, d.ID)
-	if err != nil {
-		return err
-	}
-	if shown.TS != "" {
-		if err := a.remove(ctx, shown); err != nil {
-			return err
-		}
-	}
-	if effects := a.drafts.Delivered(d.ID); len(effects) > 0 {
-		if _, err := a.kernel.Commit(ctx, effects...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.drafts.Remove(ctx, d.ID)
 }
 
-// remove deletes a message, if it still exists.
-func (a *activation) remove(ctx context.Context, r draftRecord) error {
+// Remove implements draft.Platform.
+func (d drafter) Remove(ctx context.Context, r draftRecord) error {
+	a := d.activation
 	if err := a.pace.enter(ctx, deleting, r.Channel); err != nil {
 		return err
 	}

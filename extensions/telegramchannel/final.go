@@ -74,27 +74,18 @@ func (c *channel) RemoveDraft(ctx context.Context, d sdk.Draft) error {
 	if to, err := parseTarget(d.Conversation, d.Thread); err == nil {
 		a.typing.Hide(to)
 	}
-	shown, err := a.drafts.Finish(ctx, d.ID)
-	if err != nil {
-		return err
-	}
-	if shown.Message != 0 {
-		where := target{chat: shown.Chat, topic: shown.Topic}
-		if _, err := a.paced(ctx, where, func() (sdk.Receipt, error) {
-			return sdk.Receipt{}, a.remove(ctx, where, shown.Message)
-		}); err != nil {
-			return err
-		}
-	}
-	if effects := a.drafts.Delivered(d.ID); len(effects) > 0 {
-		if _, err := a.kernel.Commit(ctx, effects...); err != nil {
-			return fmt.Errorf("delete draft %s: %w", d.ID, err)
-		}
-	}
-	return nil
+	return a.drafts.Remove(ctx, d.ID)
 }
 
-// remove deletes a message, if it still exists.
+// Remove implements draft.Platform.
+func (d drafter) Remove(ctx context.Context, r draftRecord) error {
+	where := target{chat: r.Chat, topic: r.Topic}
+	_, err := d.paced(ctx, where, func() (sdk.Receipt, error) {
+		return sdk.Receipt{}, d.remove(ctx, where, r.Message)
+	})
+	return err
+}
+
 func (a *activation) remove(ctx context.Context, where target, message int) error {
 	call, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()

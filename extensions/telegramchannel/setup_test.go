@@ -186,6 +186,8 @@ func (k *memory) describes(name, description string) {
 	k.commands = []*kernelv1.Command{{Name: name, Description: description}}
 }
 
+func (k *memory) Node() string { return "" }
+
 func (k *memory) Scan(_ context.Context, prefix string, each func(sdk.Value) error) error {
 	k.mu.Lock()
 	values := maps.Clone(k.values)

@@ -58,6 +58,7 @@ type Options struct {
 // Place is what a kernel is opened on.
 type Place struct {
 	Cell string
+	Node string
 	Own  bool // it is the node's own cell
 	Home *config.Home
 	// Store waits until this node owns the cell, and returns its store.

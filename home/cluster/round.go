@@ -205,7 +205,7 @@ func (r *round) open(ctx context.Context) *opening {
 	go func() {
 		defer close(o.done)
 		o.kernel, o.err = r.node.options.Open(ctx, Place{
-			Cell: r.name, Own: r.own, Home: r.home, Files: newFiles(r.home.Files(), r.cell),
+			Cell: r.name, Node: r.node.options.Name, Own: r.own, Home: r.home, Files: newFiles(r.home.Files(), r.cell),
 			Changed: func() int64 {
 				if r.files == nil {
 					return 0

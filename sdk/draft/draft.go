@@ -7,6 +7,10 @@
 // was acknowledged, so the final text finds its message even after a crash. If the
 // process is killed between the acceptance and the store, the unfinished message is left
 // over.
+//
+// In a cluster, a process of another node may still run and edit the message that it sent,
+// until its lease ends. So a draft of another node is not continued: its message is deleted,
+// and the turn goes on in a new one, which the other process does not know.
 package draft
 
 import (
@@ -30,8 +34,10 @@ const (
 	MaxEnded = 1024
 	// Mark ends an unfinished text.
 	Mark = " ▍"
-	// requestTimeout bounds one request, which a final text may wait for.
+	// requestTimeout bounds one request, which a final text may wait for; removeTimeout
+	// that which a process that ends may wait for.
 	requestTimeout = 10 * time.Second
+	removeTimeout  = 2 * time.Second
 	// repeatAfter is the pause after a failed request.
 	repeatAfter = 3 * time.Second
 )
@@ -52,6 +58,9 @@ type Platform[A any, M Message] interface {
 	// Post sends the message of a draft, Edit changes it. plain: without formatting.
 	Post(ctx context.Context, to A, replyTo, text string, plain bool) (M, error)
 	Edit(ctx context.Context, to A, message M, text string, plain bool) error
+	// Remove deletes a message, and waits for its budget. It succeeds if the message is gone
+	// or the platform refuses for good; other errors are outcomes of package sdk.
+	Remove(ctx context.Context, message M) error
 	// Failed decides what follows an error of Post or Edit; posted: the draft has a
 	// message.
 	Failed(to A, posted bool, err error) Failure
@@ -97,6 +106,7 @@ type draft[A any, M Message] struct {
 	unknownState bool   // the text of the message is unknown
 
 	message M
+	former  *stored[M]    // what an earlier process stored; its message is none, or is to be deleted
 	plain   bool          // the platform refused its formatting
 	muted   bool          // not updated anymore
 	final   bool          // its turn has ended
@@ -112,12 +122,17 @@ func New[A any, M Message](
 ) (*Drafts[A, M], error) {
 	d := &Drafts[A, M]{ctx: ctx, platform: platform, log: kernel.Log(), store: newStore[M](kernel, account),
 		byID: map[string]*draft[A, M]{}}
-	messages, err := d.store.load(ctx)
+	all, err := d.store.load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for id, m := range messages {
-		d.byID[id] = &draft[A, M]{id: id, began: m.SentAt(), message: m, unknownState: true}
+	for _, s := range all {
+		f := &draft[A, M]{id: s.draft, began: s.message.SentAt(), former: &s}
+		if s.node == "" || s.node == kernel.Node() {
+			f.message, f.unknownState = s.message, true
+			s.forget()
+		}
+		d.byID[s.draft] = f
 	}
 	return d, nil
 }
@@ -147,9 +162,11 @@ func (d *Drafts[A, M]) Update(u sdk.Draft, to A) bool {
 	return true
 }
 
-func (f *draft[A, M]) posted() bool {
+func (f *draft[A, M]) posted() bool { return isMessage(f.message) }
+
+func isMessage[M Message](m M) bool {
 	var none M
-	return f.message != none
+	return m != none
 }
 
 // refresh shows the newest text if it has changed and there is spare budget; without
@@ -169,15 +186,18 @@ func (d *Drafts[A, M]) refresh(f *draft[A, M]) {
 			return
 		}
 	}
-	leave, wait := d.platform.Reserve(f.to)
-	if leave == nil {
-		d.refreshAfter(f, wait)
-		return
+	request := func() { d.removeFormer(f) }
+	if f.former == nil || !isMessage(f.former.message) {
+		leave, wait := d.platform.Reserve(f.to)
+		if leave == nil {
+			d.refreshAfter(f, wait)
+			return
+		}
+		request = func() { d.show(f, text, leave) }
 	}
 	f.request = make(chan struct{})
 	d.calls.Go(func() {
-		d.show(f, text)
-		leave()
+		request()
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		close(f.request)
@@ -205,8 +225,22 @@ func (f *draft[A, M]) stopTimer() {
 	}
 }
 
+// removeFormer deletes the message of another node.
+func (d *Drafts[A, M]) removeFormer(f *draft[A, M]) {
+	ctx, cancel := context.WithTimeout(d.ctx, requestTimeout)
+	defer cancel()
+	err := d.platform.Remove(ctx, f.former.message)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		d.refreshAfter(f, repeatAfter)
+		return
+	}
+	f.former.forget()
+}
+
 // show sends or edits the message of a draft.
-func (d *Drafts[A, M]) show(f *draft[A, M], text string) {
+func (d *Drafts[A, M]) show(f *draft[A, M], text string, leave func()) {
 	d.mu.Lock()
 	to, message, posted, plain := f.to, f.message, f.posted(), f.plain
 	d.mu.Unlock()
@@ -215,13 +249,19 @@ func (d *Drafts[A, M]) show(f *draft[A, M], text string) {
 	var err error
 	if posted {
 		err = d.platform.Edit(ctx, to, message, text, plain)
-	} else if message, err = d.platform.Post(ctx, to, f.replyTo, text, plain); err == nil {
-		d.record(f, message)
+	} else {
+		message, err = d.platform.Post(ctx, to, f.replyTo, text, plain)
 	}
+	leave()
+	known := posted || err != nil || d.record(f, message)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err == nil {
+	switch {
+	case err == nil && known:
 		f.message, f.shown, f.unknownState = message, text, false
+		return
+	case err == nil:
+		f.muted = true
 		return
 	}
 	f.unknownState = posted
@@ -236,14 +276,22 @@ func (d *Drafts[A, M]) show(f *draft[A, M], text string) {
 	}
 }
 
-// record stores the message of a draft, and once a day deletes old drafts.
-func (d *Drafts[A, M]) record(f *draft[A, M], message M) {
-	if err := d.store.save(d.ctx, f.id, message); err != nil {
+// record stores the message of a draft, and once a day deletes old drafts. In a cluster, a
+// message that can't be stored is deleted: another node has taken over, and does not know
+// it. record reports whether it is still there.
+func (d *Drafts[A, M]) record(f *draft[A, M], message M) bool {
+	if err := d.store.save(d.ctx, f.id, f.former, message); err != nil {
 		d.log.Warn("store the message of a draft; it may be left over after a crash", "draft", f.id, "error", err)
+		if !d.store.clustered() {
+			return true
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), removeTimeout)
+		defer cancel()
+		return d.platform.Remove(ctx, message) != nil
 	}
 	now := time.Now()
 	if !d.store.pruneDue(now) {
-		return
+		return true
 	}
 	if _, err := d.store.load(d.ctx); err != nil {
 		d.log.Warn("delete old drafts", "error", err)
@@ -256,10 +304,12 @@ func (d *Drafts[A, M]) record(f *draft[A, M], message M) {
 			delete(d.byID, id)
 		}
 	}
+	return true
 }
 
 // Finish ends a draft and returns its message. It waits for the running request, whose
-// text must not arrive after the final one.
+// text must not arrive after the final one, and deletes the message of another node. Errors
+// are outcomes of package sdk.
 func (d *Drafts[A, M]) Finish(ctx context.Context, id string) (message M, err error) {
 	if id == "" {
 		return message, nil
@@ -281,7 +331,34 @@ func (d *Drafts[A, M]) Finish(ctx context.Context, id string) (message M, err er
 			return message, sdk.Retry(time.Second, context.Cause(ctx))
 		}
 	}
+	if f.former != nil && isMessage(f.former.message) {
+		d.mu.Unlock()
+		err := d.platform.Remove(ctx, f.former.message)
+		d.mu.Lock()
+		if err != nil {
+			return message, err
+		}
+		f.former.forget()
+	}
 	return f.message, nil
+}
+
+// Remove ends a draft that has no final text, and deletes its message. Errors are outcomes
+// of package sdk.
+func (d *Drafts[A, M]) Remove(ctx context.Context, id string) error {
+	message, err := d.Finish(ctx, id)
+	if err == nil && isMessage(message) {
+		err = d.platform.Remove(ctx, message)
+	}
+	if err != nil {
+		return err
+	}
+	effects := d.Delivered(id)
+	if len(effects) == 0 {
+		return nil
+	}
+	_, err = d.store.kernel.Commit(ctx, effects...)
+	return err
 }
 
 func waitFor(ctx context.Context, done <-chan struct{}) bool {
@@ -310,10 +387,7 @@ func (d *Drafts[A, M]) Delivered(id string) sdk.Effects {
 			d.ended = d.ended[1:]
 		}
 	}
-	if !f.posted() {
-		return nil
-	}
-	return sdk.Effects{d.store.remove(id)}
+	return d.store.remove(f.id, f.posted(), f.former)
 }
 
 // Len returns how many drafts are remembered.

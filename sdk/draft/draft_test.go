@@ -1,6 +1,7 @@
 package draft_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,7 @@ type platform struct {
 	texts  []string // by message
 	states []string
 	errs   []error // of the next requests
+	fails  error   // of deletions
 	next   draft.Failure
 	busy   time.Duration // until there is spare budget
 }
@@ -85,19 +87,37 @@ func (p *platform) Edit(_ context.Context, _ string, m posted, text string, plai
 	return nil
 }
 
+// Remove clears a text: a later edit would fill it again.
+func (p *platform) Remove(ctx context.Context, m posted) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fails == nil {
+		p.texts[m.ID-1] = ""
+	}
+	return cmp.Or(ctx.Err(), p.fails)
+}
+
 func (p *platform) Failed(string, bool, error) draft.Failure { return p.next }
 
 // kernel stores values.
 type kernel struct {
+	node string
+
 	mu     sync.Mutex
 	values map[string]json.RawMessage
+	fenced error // of commits
 }
+
+func (k *kernel) Node() string { return k.node }
 
 func (k *kernel) Log() hclog.Logger { return hclog.NewNullLogger() }
 
 func (k *kernel) Commit(_ context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.fenced != nil {
+		return nil, k.fenced
+	}
 	for _, e := range effects {
 		pb, err := e.Proto()
 		if err != nil {
@@ -185,6 +205,53 @@ func TestADraftGrowsInOneMessageAndSurvivesItsProcess(t *testing.T) {
 		}
 		if _, err := k.Commit(t.Context(), d.Delivered("e1")...); err != nil || len(k.values) != 0 {
 			t.Errorf("stored %v, %v", k.values, err)
+		}
+	})
+}
+
+func TestADraftOfAnotherNodeIsDeletedBeforeTheTurnGoesOn(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, p *platform, k *kernel, begin func() *draft.Drafts[string, posted]) {
+		k.node = "a"
+		grow(begin(), 50)
+		k.node, p.fails = "b", errRefused
+		d := begin()
+		if _, err := d.Finish(t.Context(), "e1"); !errors.Is(err, errRefused) {
+			t.Errorf("the message of another node may still be there: %v", err)
+		}
+		d, p.fails = begin(), nil
+		if m, err := d.Finish(t.Context(), "e1"); err != nil || m != (posted{}) || p.texts[0] != "" {
+			t.Errorf("finished %+v, %v, messages %q", m, err, p.texts)
+		}
+		d, p.fails = begin(), errRefused
+		grow(d, 60)
+		if len(p.texts) != 1 {
+			t.Errorf("began beside the message of another node: messages %q", p.texts)
+		}
+		p.fails = nil
+		grow(d, 70)
+		if len(p.texts) != 2 || p.texts[0] != "" || len(p.texts[1]) != 70 || len(k.values) != 1 {
+			t.Errorf("messages %q, stored %q", p.texts, k.values)
+		}
+		if m, err := begin().Finish(t.Context(), "e1"); err != nil || m.ID != 2 {
+			t.Errorf("the same node finished %+v, %v", m, err)
+		}
+		k.node = "a"
+		d = begin()
+		if err := d.Remove(t.Context(), "e1"); err != nil || p.texts[1] != "" || len(k.values) != 0 {
+			t.Errorf("removed: %v, messages %q, stored %q", err, p.texts, k.values)
+		}
+	})
+}
+
+func TestANodeDeletesAMessageThatItCannotStore(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, p *platform, k *kernel, begin func() *draft.Drafts[string, posted]) {
+		k.node, k.fenced = "a", errRefused
+		d := begin()
+		grow(d, 50)
+		if m, err := d.Finish(t.Context(), "e1"); err != nil || m != (posted{}) || !slices.Equal(p.texts, []string{""}) {
+			t.Errorf("finished %+v, %v, messages %q", m, err, p.texts)
 		}
 	})
 }

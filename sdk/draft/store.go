@@ -22,6 +22,7 @@ const pruneEvery = 24 * time.Hour
 type Kernel interface {
 	Commit(ctx context.Context, effects ...sdk.Effect) ([]*busv1.EffectResult, error)
 	Scan(ctx context.Context, prefix string, each func(sdk.Value) error) error
+	Node() string
 	Log() hclog.Logger
 }
 
@@ -30,30 +31,58 @@ type Kernel interface {
 type store[M Message] struct {
 	kernel Kernel
 	prefix string
+	suffix string // of the keys of this node
 
 	mu       sync.Mutex
 	prunedAt time.Time
 }
 
-func newStore[M Message](k Kernel, account string) *store[M] {
-	return &store[M]{kernel: k, prefix: allDrafts + account + "/"}
+// stored is a message in the store.
+type stored[M Message] struct {
+	draft, node, key string
+	message          M
 }
 
-const allDrafts = "draft/"
+func (s *stored[M]) forget() {
+	var none M
+	s.message = none
+}
+
+func newStore[M Message](k Kernel, account string) *store[M] {
+	return &store[M]{kernel: k, prefix: allDrafts + account + "/", suffix: suffix(k.Node())}
+}
+
+// suffix is the end of the keys of a node.
+func suffix(node string) string {
+	if node == "" {
+		return ""
+	}
+	return atNode + node
+}
+
+func (s *store[M]) clustered() bool { return s.suffix != "" }
+
+const (
+	allDrafts = "draft/"
+	atNode    = "@" // no id of a draft has it
+)
+
+// key is where the message of a draft is stored.
+func (s *store[M]) key(draft string) string { return s.prefix + draft + s.suffix }
 
 // load reads the messages of the account, and deletes old ones.
-func (s *store[M]) load(ctx context.Context) (map[string]M, error) {
+func (s *store[M]) load(ctx context.Context) (all []stored[M], err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	messages := map[string]M{}
 	var old []sdk.Effect
-	err := s.kernel.Scan(ctx, allDrafts, func(v sdk.Value) error {
+	err = s.kernel.Scan(ctx, allDrafts, func(v sdk.Value) error {
 		var m M
 		if err := v.Decode(&m); err != nil || now.Sub(m.SentAt()) > MaxAge {
 			old = append(old, sdk.Delete(v.Key))
-		} else if draft, mine := strings.CutPrefix(v.Key, s.prefix); mine {
-			messages[draft] = m
+		} else if name, mine := strings.CutPrefix(v.Key, s.prefix); mine {
+			draft, node, _ := strings.Cut(name, atNode)
+			all = append(all, stored[M]{draft: draft, node: node, key: v.Key, message: m})
 		}
 		return nil
 	})
@@ -64,19 +93,28 @@ func (s *store[M]) load(ctx context.Context) (map[string]M, error) {
 		return nil, fmt.Errorf("read drafts: %w", err)
 	}
 	s.prunedAt = now
-	return messages, nil
+	return all, nil
 }
 
-// save stores the message of a draft.
-func (s *store[M]) save(ctx context.Context, draft string, m M) error {
+// save stores the message of a draft, in place of a former one.
+func (s *store[M]) save(ctx context.Context, draft string, former *stored[M], m M) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err := s.kernel.Commit(ctx, sdk.Put(s.prefix+draft, m))
+	_, err := s.kernel.Commit(ctx, append(s.remove(draft, false, former), sdk.Put(s.key(draft), m))...)
 	return err
 }
 
-// remove returns the effect that deletes the message of a draft.
-func (s *store[M]) remove(draft string) sdk.Effect { return sdk.Delete(s.prefix + draft) }
+// remove returns the effects that delete the message of a draft if it was stored, and a
+// former one.
+func (s *store[M]) remove(draft string, stored bool, former *stored[M]) (effects sdk.Effects) {
+	if former != nil && (!stored || former.key != s.key(draft)) {
+		effects = append(effects, sdk.Delete(former.key))
+	}
+	if stored {
+		effects = append(effects, sdk.Delete(s.key(draft)))
+	}
+	return effects
+}
 
 // pruneDue reports whether old messages should be deleted again.
 func (s *store[M]) pruneDue(now time.Time) bool {

@@ -21,7 +21,7 @@ const (
 	PauseInsideAnswer       // the call is processed, the second half of its answer arrives after Release
 )
 
-// Fault is a scripted failure. Exactly one of Status, Hang and Break should be set.
+// Fault is a scripted failure. Exactly one of Status, Hang, Late and Break should be set.
 type Fault struct {
 	Chat        int64  // only calls for this chat; 0: all
 	Status      int    // answer with this status; the call is not processed
@@ -29,6 +29,7 @@ type Fault struct {
 	RetryAfter  int    // with status 429
 	Body        string // instead of a JSON answer, as a proxy's error page
 	Hang        bool   // no answer until Release or the caller's timeout; then the connection breaks
+	Late        bool   // the call is processed after Release, also if its caller has gone
 	Break       Break
 }
 
@@ -99,7 +100,7 @@ func (f *faults) take(method string, chat int64) (faultAt, bool) {
 		if p.left--; p.left <= 0 {
 			f.queued = slices.Delete(f.queued, i, i+1)
 		}
-		if at.Hang || at.Break == PauseInsideAnswer {
+		if at.Hang || at.Late || at.Break == PauseInsideAnswer {
 			if f.hung == nil {
 				f.hung = make(chan struct{})
 			}

@@ -30,6 +30,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fault.happen(w, r)
 		return
 	}
+	if fault.Late {
+		<-fault.release
+	}
 	var result any
 	var refusal *apiError
 	switch {
