@@ -19,7 +19,7 @@ var Handshake = plugin.HandshakeConfig{
 
 // NodeVariable is the environment variable with the name of the cluster's node that runs an
 // extension. Without a cluster it is not set.
-const NodeVariable = "SWITCHBOARD_NODE"
+const NodeVariable = "SWITCHBOARD_CLUSTER_NODE"
 
 // Metadata keys of gRPC requests.
 const (

@@ -110,7 +110,7 @@ func (k *Kernel) RunDir() string { return k.init.GetRunDir() }
 func (k *Kernel) DataDir() string { return k.init.GetDataDir() }
 
 // Node returns the name of the cluster's node that runs the extension; empty: there is no
-// cluster. An extension of another node may still run for some seconds after this one took
+// cluster. An extension of another node may still run for two seconds after this one took
 // over: it commits nothing, but it reaches what is outside.
 func (k *Kernel) Node() string { return os.Getenv(contract.NodeVariable) }
 

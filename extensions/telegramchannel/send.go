@@ -53,6 +53,10 @@ func (c *channel) Send(ctx context.Context, m sdk.Message) (sdk.Receipt, error) 
 			if r, err := a.replace(ctx, to, shown.Message, m); !errors.Is(err, errDraftGone) {
 				return r, err
 			}
+			// Another node that took over may have deleted it, and sends the text itself.
+			if _, err := a.kernel.Commit(ctx, a.drafts.Delivered(m.DraftID)...); err != nil {
+				return sdk.Receipt{}, sdk.Retry(serverRetry, err)
+			}
 		}
 		return a.send(ctx, to, m)
 	}

@@ -246,8 +246,11 @@ func lastEntry(ctx context.Context, cell *postgres.Cell, head commitlog.State) s
 // belongs returns an error if the copy of a home is evidently not one of the cell.
 func belongs(ctx context.Context, cell *postgres.Cell, db string, head commitlog.State) error {
 	at, err := sqlite.PositionOf(db)
-	if err != nil || cell == nil || at.Head == 0 || at.Head < head.First && head.Head > 0 {
+	switch {
+	case err != nil, at.Head == 0, at.Head < head.First && head.Head > 0:
 		return err
+	case cell == nil, head.Head == 0:
+		return fmt.Errorf("this home has the copy %s: %w", db, commitlog.ErrEmpty)
 	}
 	e, err := cell.Entry(ctx, at.Head)
 	if err == nil && e.Hash == at.Hash {

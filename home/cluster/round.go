@@ -75,7 +75,7 @@ func (r *round) serve(ctx context.Context) (err error) {
 		if behind {
 			err := r.follow(ctx)
 			if errors.Is(err, postgres.ErrEnded) || errors.Is(err, postgres.ErrReserved) ||
-				errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrNewer) {
+				errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrNewer) || errors.Is(err, commitlog.ErrEmpty) {
 				return failure{err} // above all, it is not taken
 			}
 			behind = err != nil

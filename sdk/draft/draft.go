@@ -15,6 +15,7 @@ package draft
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -149,10 +150,10 @@ func (d *Drafts[A, M]) Update(u sdk.Draft, to A) bool {
 	case u.ID == "" || u.Done && f == nil:
 		return !u.Done
 	case f == nil:
-		f = &draft[A, M]{id: u.ID, replyTo: u.ReplyTo, began: time.Now()}
+		f = &draft[A, M]{id: u.ID, began: time.Now()}
 		d.byID[u.ID] = f
 	}
-	f.to = to
+	f.to, f.replyTo = to, u.ReplyTo
 	if u.Done {
 		f.stopTimer()
 		return false
@@ -193,7 +194,11 @@ func (d *Drafts[A, M]) refresh(f *draft[A, M]) {
 			d.refreshAfter(f, wait)
 			return
 		}
-		request = func() { d.show(f, text, leave) }
+		leave = sync.OnceFunc(leave)
+		request = func() {
+			d.show(f, text, leave)
+			leave()
+		}
 	}
 	f.request = make(chan struct{})
 	d.calls.Go(func() {
@@ -239,29 +244,29 @@ func (d *Drafts[A, M]) removeFormer(f *draft[A, M]) {
 	f.former.forget()
 }
 
-// show sends or edits the message of a draft.
+// show sends or edits the message of a draft. It leaves the budget before it records it.
 func (d *Drafts[A, M]) show(f *draft[A, M], text string, leave func()) {
 	d.mu.Lock()
-	to, message, posted, plain := f.to, f.message, f.posted(), f.plain
+	to, replyTo, message, posted, plain := f.to, f.replyTo, f.message, f.posted(), f.plain
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(d.ctx, requestTimeout)
 	defer cancel()
 	var err error
+	kept := true
 	if posted {
 		err = d.platform.Edit(ctx, to, message, text, plain)
-	} else {
-		message, err = d.platform.Post(ctx, to, f.replyTo, text, plain)
+	} else if message, err = d.platform.Post(ctx, to, replyTo, text, plain); err == nil {
+		leave()
+		kept = d.record(f, message)
 	}
-	leave()
-	known := posted || err != nil || d.record(f, message)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case err == nil && known:
-		f.message, f.shown, f.unknownState = message, text, false
+	case !kept:
+		f.muted = true
 		return
 	case err == nil:
-		f.muted = true
+		f.message, f.shown, f.unknownState = message, text, false
 		return
 	}
 	f.unknownState = posted
@@ -277,8 +282,8 @@ func (d *Drafts[A, M]) show(f *draft[A, M], text string, leave func()) {
 }
 
 // record stores the message of a draft, and once a day deletes old drafts. In a cluster, a
-// message that can't be stored is deleted: another node has taken over, and does not know
-// it. record reports whether it is still there.
+// message that can't be stored is deleted: another node may have taken over, and does not
+// know it. record reports whether the message is kept.
 func (d *Drafts[A, M]) record(f *draft[A, M], message M) bool {
 	if err := d.store.save(d.ctx, f.id, f.former, message); err != nil {
 		d.log.Warn("store the message of a draft; it may be left over after a crash", "draft", f.id, "error", err)
@@ -332,8 +337,9 @@ func (d *Drafts[A, M]) Finish(ctx context.Context, id string) (message M, err er
 		}
 	}
 	if f.former != nil && isMessage(f.former.message) {
+		former := f.former.message
 		d.mu.Unlock()
-		err := d.platform.Remove(ctx, f.former.message)
+		err := d.platform.Remove(ctx, former)
 		d.mu.Lock()
 		if err != nil {
 			return message, err
@@ -343,8 +349,7 @@ func (d *Drafts[A, M]) Finish(ctx context.Context, id string) (message M, err er
 	return f.message, nil
 }
 
-// Remove ends a draft that has no final text, and deletes its message. Errors are outcomes
-// of package sdk.
+// Remove ends a draft that has no final text, and deletes its message.
 func (d *Drafts[A, M]) Remove(ctx context.Context, id string) error {
 	message, err := d.Finish(ctx, id)
 	if err == nil && isMessage(message) {
@@ -357,8 +362,10 @@ func (d *Drafts[A, M]) Remove(ctx context.Context, id string) error {
 	if len(effects) == 0 {
 		return nil
 	}
-	_, err = d.store.kernel.Commit(ctx, effects...)
-	return err
+	if _, err := d.store.kernel.Commit(ctx, effects...); err != nil {
+		return fmt.Errorf("delete draft %s: %w", id, err)
+	}
+	return nil
 }
 
 func waitFor(ctx context.Context, done <-chan struct{}) bool {

@@ -152,7 +152,8 @@ func (f *Follower) discard(keep bool) error {
 }
 
 // CatchUp applies the entries that the copy does not have yet, and returns when it has
-// all that were in the log when it began.
+// all that were in the log when it began. A copy with entries refuses an empty log with
+// commitlog.ErrEmpty, and stays.
 func (f *Follower) CatchUp(ctx context.Context) (Progress, error) {
 	err := f.catchUp(ctx)
 	for tries := 0; errors.Is(err, errRebuild) && tries < 2; tries++ {
@@ -189,6 +190,8 @@ func (f *Follower) catchUp(ctx context.Context) error {
 		return err
 	}
 	switch {
+	case head.Head == 0 && f.at.Head > 0:
+		return commitlog.ErrEmpty
 	case f.at.Head > head.Head, f.at.Head == head.Head && f.at.Hash != head.Hash:
 		return fmt.Errorf("%w: it is at %d (%x), and the log at %d (%x)", errBranch, f.at.Head, f.at.Hash[:4], head.Head,
 			head.Hash[:4])

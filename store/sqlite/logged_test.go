@@ -428,6 +428,27 @@ func TestACopyIsNotOpenedWithoutItsLog(t *testing.T) {
 	}
 }
 
+// An empty log is that of another database, not one that lost everything.
+func TestACopyRefusesAnEmptyLog(t *testing.T) {
+	t.Parallel()
+	log := &commitlogtest.Memory{}
+	n := newNode(t, log)
+	must(t, change(n.Store, 1))
+	must(t, n.Close())
+	ctx := context.Background()
+	f := must1(Follow(n.path, &commitlogtest.Memory{}, Options{}))
+	_, err := f.CatchUp(ctx)
+	must(t, f.Close())
+	if !errors.Is(err, commitlog.ErrEmpty) {
+		t.Errorf("an empty log: %v", err)
+	}
+	f = must1(Follow(n.path, log, Options{}))
+	if p := must1(f.CatchUp(ctx)); p.Rebuilt != "" || p.Lost != nil || p.Entries != 0 {
+		t.Errorf("the log of the copy: %+v", p)
+	}
+	must(t, f.Close())
+}
+
 // A home joins with its state; without replace only an empty log.
 func TestAStoreJoins(t *testing.T) {
 	t.Parallel()
