@@ -187,6 +187,24 @@ var all = []scene{
 		},
 	},
 	{
+		name: "a commit that waited for the standby is read after a crash", nodes: []string{"a", "b", "c"}, synchronous: true, kv: true,
+		play: func(w *world, s *stage) error {
+			if err := s.tell(w); err != nil {
+				return err
+			}
+			w.servers.Standby.Kill()
+			s.ask(w)
+			time.Sleep(200 * time.Millisecond) // an append waits
+			w.servers.Primary.Kill()
+			w.servers.Primary.Run()
+			time.Sleep(2 * time.Second) // the nodes read what they can
+			w.servers.Primary.Kill()
+			w.servers.Standby.Run()
+			w.failover()
+			return s.tell(w)
+		},
+	},
+	{
 		name: "a draft of an owner that was cut off arrives late", nodes: []string{"a", "b"}, kv: true,
 		play: func(w *world, s *stage) error {
 			const edit = "editMessageText"

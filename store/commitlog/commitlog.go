@@ -59,12 +59,13 @@ type Log interface {
 	// Acquire makes the node the only writer. An append of an earlier writer that has not
 	// happened yet never happens, and State of the tenure includes all that have.
 	Acquire(ctx context.Context, node string) (Tenure, error)
-	// Head returns the state of the log. It shows only what is safe: an entry that waits
-	// for a synchronous standby is not shown.
+	// Head returns the state of the log. It does not show an entry that waits for a
+	// synchronous standby, unless the server crashed meanwhile.
 	Head(ctx context.Context) (State, error)
 	// Read calls each for the entries after a position, in order, up to the newest one,
-	// and returns the first error of each. ErrTruncated: the next entry is gone. Read
-	// checks no hashes: see Check.
+	// and returns the first error of each. It shows only what is safe: not what waits for
+	// a synchronous standby, and after a crash of the server it waits for that, too.
+	// ErrTruncated: the next entry is gone. Read checks no hashes: see Check.
 	Read(ctx context.Context, after int64, each func(Entry) error) error
 
 	// PutSnapshot publishes the state at a position, in one fenced step after all of it is

@@ -247,6 +247,9 @@ func (l *Cell) Read(ctx context.Context, after int64, each func(commitlog.Entry)
 		var page []row
 		var state commitlog.State
 		err := l.database.with(ctx, func(ctx context.Context, c *conn) error {
+			if err := c.settle(ctx); err != nil {
+				return err
+			}
 			got, err := c.exec(ctx, readPage, l.id, after, readEntries, readBytes)
 			if page = got.rows; err != nil || len(page) > 0 {
 				return err

@@ -23,6 +23,7 @@ type conn struct {
 
 	notified bool // since it was set to false
 	appends  bool // the statement of appends is prepared
+	settled  bool // see settle
 	dropped  atomic.Bool
 }
 
@@ -158,6 +159,18 @@ func (c *conn) exec(ctx context.Context, sql string, args ...any) (result, error
 	values, oids, formats := parameters(args)
 	got := c.pg.ExecParams(ctx, sql, values, oids, formats, []int16{1}).Read()
 	return c.finish(got)
+}
+
+// settle waits, once for a connection, until what it sees is on the synchronous standby. A
+// server that crashed and started again shows commits that still waited for the standby; a
+// commit after them waits for them, too.
+func (c *conn) settle(ctx context.Context) error {
+	if c.settled {
+		return nil
+	}
+	_, err := c.exec(ctx, "SELECT pg_logical_emit_message(true, 'switchboard', '')") // the least commit that waits
+	c.settled = err == nil
+	return err
 }
 
 func (c *conn) finish(got *pgconn.Result) (result, error) {
