@@ -36,8 +36,8 @@ var (
 	// ErrNone means that there is no snapshot, or no such file.
 	ErrNone = errors.New("the log has none")
 	// ErrEmpty means that a log has no entries, and a copy that follows it has.
-	ErrEmpty = errors.New("the log of the cell is empty, and this node has a copy with entries. Does the connection string " +
-		"lead to the right database, or was the cell deleted? To begin with nothing, move the copy away")
+	ErrEmpty = errors.New("the log of the cell is empty, and this node has a copy with entries. Does the connection " +
+		"string lead to the right database, or was the cell deleted? To begin with nothing, move the copy away")
 	// ErrUntried means that nothing was sent, so the entry cannot be appended later. Other
 	// errors of Steps.TryAppend leave the outcome unknown.
 	ErrUntried = errors.New("nothing was sent to the log")
