@@ -187,7 +187,8 @@ var all = []scene{
 		},
 	},
 	{
-		name: "a commit that waited for the standby is read after a crash", nodes: []string{"a", "b", "c"}, synchronous: true, kv: true,
+		name: "a commit that waited for the standby is read after a crash", nodes: []string{"a", "b", "c"},
+		synchronous: true, kv: true,
 		play: func(w *world, s *stage) error {
 			if err := s.tell(w); err != nil {
 				return err

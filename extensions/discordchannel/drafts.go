@@ -212,8 +212,7 @@ func (c *channel) RemoveDraft(ctx context.Context, d sdk.Draft) error {
 
 // Remove implements draft.Platform.
 func (d *drafter) Remove(ctx context.Context, r draftRecord) error {
-	a := d.activation
-	err := a.api.do(ctx, request{
+	err := d.api.do(ctx, request{
 		method: http.MethodDelete, path: messagesOf(target(r.Channel)) + "/" + r.Message,
 	}, nil)
 	if err == nil {
@@ -222,12 +221,12 @@ func (d *drafter) Remove(ctx context.Context, r draftRecord) error {
 	switch kind, after := classify(err); kind {
 	case refused:
 		if !hasCode(err, codeUnknownMessage) {
-			a.log.Info("cannot remove a draft", "error", a.api.redact(err))
+			d.log.Info("cannot remove a draft", "error", d.api.redact(err))
 		}
 		return nil
 	case unknown:
-		return sdk.Retry(serverRetry, fmt.Errorf("no answer from Discord: %s", a.api.redact(err)))
+		return sdk.Retry(serverRetry, fmt.Errorf("no answer from Discord: %s", d.api.redact(err)))
 	default:
-		return a.outcome(kind, after, err)
+		return d.outcome(kind, after, err)
 	}
 }

@@ -146,28 +146,27 @@ func (c *channel) RemoveDraft(ctx context.Context, d sdk.Draft) error {
 
 // Remove implements draft.Platform.
 func (d drafter) Remove(ctx context.Context, r draftRecord) error {
-	a := d.activation
-	if err := a.pace.enter(ctx, deleting, r.Channel); err != nil {
+	if err := d.pace.enter(ctx, deleting, r.Channel); err != nil {
 		return err
 	}
 	call, cancel := context.WithTimeout(ctx, httpcall.Timeout)
 	defer cancel()
-	_, _, err := a.api.DeleteMessageContext(call, r.Channel, r.TS)
+	_, _, err := d.api.DeleteMessageContext(call, r.Channel, r.TS)
 	if err == nil || codeOf(err) == "message_not_found" {
 		return nil
 	}
 	switch kind, after := classify(err); kind {
 	case malformed, refused:
-		if err := a.edit(ctx, r, plainly(emptyText, nil)); err != nil {
-			a.log.Debug("cannot remove a draft", "error", a.api.redact(err))
+		if err := d.edit(ctx, r, plainly(emptyText, nil)); err != nil {
+			d.log.Debug("cannot remove a draft", "error", d.api.redact(err))
 		}
 		return nil
 	case unknown:
 		return sdk.Retry(serverRetry, err)
 	case limited:
-		a.pace.block(deleting, r.Channel, after)
-		return a.outcome(kind, after, err)
+		d.pace.block(deleting, r.Channel, after)
+		return d.outcome(kind, after, err)
 	default:
-		return a.outcome(kind, after, err)
+		return d.outcome(kind, after, err)
 	}
 }

@@ -34,7 +34,6 @@ import (
 	"github.com/switchboard-run/switchboard/kernel/journal"
 	"github.com/switchboard-run/switchboard/store/commitlog"
 	"github.com/switchboard-run/switchboard/store/postgres"
-	"github.com/switchboard-run/switchboard/store/sqlite"
 )
 
 // Options configure a node.
@@ -138,7 +137,7 @@ func open(ctx context.Context, o Options) (_ *Node, err error) {
 	if n.database, err = postgres.Open(ctx, postgres.Options{DSN: o.DSN, Name: o.Name}); err != nil {
 		return nil, err
 	}
-	if err = n.belongs(ctx); err != nil {
+	if err = n.emptied(ctx); err != nil {
 		return nil, err
 	}
 	if n.node, err = n.database.Enter(ctx, o.Name, o.Version); err != nil {
@@ -154,22 +153,21 @@ func open(ctx context.Context, o Options) (_ *Node, err error) {
 	return n, err
 }
 
-// belongs returns an error if the node has a copy of its own cell, and the database has none
+// emptied returns an error if the node has a copy of its own cell, and the database has none
 // or an empty one. Nothing was stored in the database before: it may be the wrong one.
-func (n *Node) belongs(ctx context.Context) error {
-	db := n.options.Home.Database()
-	if at, err := sqlite.PositionOf(db); err != nil || at.Head == 0 {
-		return nil //nolint:nilerr // following it tells what is wrong with the file
-	}
+func (n *Node) emptied(ctx context.Context) error {
 	cell, err := n.database.Cell(ctx, n.options.Cell)
 	var head commitlog.State
 	if err == nil {
 		head, err = cell.Head(ctx)
 	}
-	if errors.Is(err, postgres.ErrNoCell) || err == nil && head.Head == 0 {
-		return fmt.Errorf("open the cell %s with the copy %s: %w", n.options.Cell, db, commitlog.ErrEmpty)
+	if err != nil && !errors.Is(err, postgres.ErrNoCell) || head.Head > 0 {
+		return nil //nolint:nilerr // what is wrong shows later
 	}
-	return nil //nolint:nilerr // what else is wrong shows later
+	if _, err := copyOf(n.options.Home.Database(), head); errors.Is(err, commitlog.ErrEmpty) {
+		return err
+	}
+	return nil // what is wrong with the file shows later
 }
 
 // Run serves cells until ctx ends, and hands them over then. An error of class

@@ -245,12 +245,9 @@ func lastEntry(ctx context.Context, cell *postgres.Cell, head commitlog.State) s
 
 // belongs returns an error if the copy of a home is evidently not one of the cell.
 func belongs(ctx context.Context, cell *postgres.Cell, db string, head commitlog.State) error {
-	at, err := sqlite.PositionOf(db)
-	switch {
-	case err != nil, at.Head == 0, at.Head < head.First && head.Head > 0:
+	at, err := copyOf(db, head)
+	if err != nil || at.Head == 0 || at.Head < head.First {
 		return err
-	case cell == nil, head.Head == 0:
-		return fmt.Errorf("this home has the copy %s: %w", db, commitlog.ErrEmpty)
 	}
 	e, err := cell.Entry(ctx, at.Head)
 	if err == nil && e.Hash == at.Hash {
@@ -261,6 +258,16 @@ func belongs(ctx context.Context, cell *postgres.Cell, db string, head commitlog
 			"move %s away first", db)
 	}
 	return err
+}
+
+// copyOf returns the position of a copy of the cell with a log. ErrEmpty: the log has no
+// entries, and the copy has.
+func copyOf(db string, head commitlog.State) (commitlog.Position, error) {
+	at, err := sqlite.PositionOf(db)
+	if err == nil && at.Head > 0 && head.Head == 0 {
+		err = fmt.Errorf("open the copy %s: %w", db, commitlog.ErrEmpty)
+	}
+	return at, err
 }
 
 // move makes the home's state that of the empty cell.

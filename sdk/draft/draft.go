@@ -16,6 +16,7 @@ package draft
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -107,7 +108,8 @@ type draft[A any, M Message] struct {
 	unknownState bool   // the text of the message is unknown
 
 	message M
-	former  *stored[M]    // what an earlier process stored; its message is none, or is to be deleted
+	other   M             // the message of another node, which is to be deleted
+	keys    []string      // where the store may have its messages
 	plain   bool          // the platform refused its formatting
 	muted   bool          // not updated anymore
 	final   bool          // its turn has ended
@@ -128,10 +130,11 @@ func New[A any, M Message](
 		return nil, err
 	}
 	for _, s := range all {
-		f := &draft[A, M]{id: s.draft, began: s.message.SentAt(), former: &s}
-		if s.node == "" || s.node == kernel.Node() {
+		f := &draft[A, M]{id: s.draft, began: s.message.SentAt(), keys: []string{s.key}}
+		if s.node == "" || s.node == d.store.node {
 			f.message, f.unknownState = s.message, true
-			s.forget()
+		} else {
+			f.other = s.message
 		}
 		d.byID[s.draft] = f
 	}
@@ -165,10 +168,10 @@ func (d *Drafts[A, M]) Update(u sdk.Draft, to A) bool {
 
 func (f *draft[A, M]) posted() bool { return isMessage(f.message) }
 
-func isMessage[M Message](m M) bool {
-	var none M
-	return m != none
-}
+func isMessage[M Message](m M) bool { return m != none[M]() }
+
+// none is no message.
+func none[M Message]() (m M) { return m }
 
 // refresh shows the newest text if it has changed and there is spare budget; without
 // budget it runs again later. mu is held.
@@ -187,17 +190,19 @@ func (d *Drafts[A, M]) refresh(f *draft[A, M]) {
 			return
 		}
 	}
-	request := func() { d.removeFormer(f) }
-	if f.former == nil || !isMessage(f.former.message) {
+	request := func() { d.removeOther(f) }
+	if !isMessage(f.other) {
 		leave, wait := d.platform.Reserve(f.to)
 		if leave == nil {
 			d.refreshAfter(f, wait)
 			return
 		}
-		leave = sync.OnceFunc(leave)
 		request = func() {
-			d.show(f, text, leave)
+			sent := d.show(f, text)
 			leave()
+			if sent {
+				d.record(f)
+			}
 		}
 	}
 	f.request = make(chan struct{})
@@ -230,44 +235,38 @@ func (f *draft[A, M]) stopTimer() {
 	}
 }
 
-// removeFormer deletes the message of another node.
-func (d *Drafts[A, M]) removeFormer(f *draft[A, M]) {
+// removeOther deletes the message of another node.
+func (d *Drafts[A, M]) removeOther(f *draft[A, M]) {
 	ctx, cancel := context.WithTimeout(d.ctx, requestTimeout)
 	defer cancel()
-	err := d.platform.Remove(ctx, f.former.message)
+	err := d.platform.Remove(ctx, f.other)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
 		d.refreshAfter(f, repeatAfter)
 		return
 	}
-	f.former.forget()
+	f.other = none[M]()
 }
 
-// show sends or edits the message of a draft. It leaves the budget before it records it.
-func (d *Drafts[A, M]) show(f *draft[A, M], text string, leave func()) {
+// show sends or edits the message of a draft, and reports whether it was sent.
+func (d *Drafts[A, M]) show(f *draft[A, M], text string) (sent bool) {
 	d.mu.Lock()
 	to, replyTo, message, posted, plain := f.to, f.replyTo, f.message, f.posted(), f.plain
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(d.ctx, requestTimeout)
 	defer cancel()
 	var err error
-	kept := true
 	if posted {
 		err = d.platform.Edit(ctx, to, message, text, plain)
-	} else if message, err = d.platform.Post(ctx, to, replyTo, text, plain); err == nil {
-		leave()
-		kept = d.record(f, message)
+	} else {
+		message, err = d.platform.Post(ctx, to, replyTo, text, plain)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case !kept:
-		f.muted = true
-		return
-	case err == nil:
+	if err == nil {
 		f.message, f.shown, f.unknownState = message, text, false
-		return
+		return !posted
 	}
 	f.unknownState = posted
 	switch next := d.platform.Failed(to, posted, err); {
@@ -279,24 +278,27 @@ func (d *Drafts[A, M]) show(f *draft[A, M], text string, leave func()) {
 	default:
 		f.muted = true
 	}
+	return false
 }
 
 // record stores the message of a draft, and once a day deletes old drafts. In a cluster, a
 // message that can't be stored is deleted: another node may have taken over, and does not
-// know it. record reports whether the message is kept.
-func (d *Drafts[A, M]) record(f *draft[A, M], message M) bool {
-	if err := d.store.save(d.ctx, f.id, f.former, message); err != nil {
+// know it.
+func (d *Drafts[A, M]) record(f *draft[A, M]) {
+	d.mu.Lock()
+	message, former, key := f.message, f.keys, d.store.key(f.id)
+	f.keys = append(slices.Clone(former), key) // also if the outcome is unknown
+	d.mu.Unlock()
+	if err := d.store.save(d.ctx, key, message, former); err != nil {
 		d.log.Warn("store the message of a draft; it may be left over after a crash", "draft", f.id, "error", err)
-		if !d.store.clustered() {
-			return true
+		if d.store.node != "" {
+			d.takeBack(f, message)
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), removeTimeout)
-		defer cancel()
-		return d.platform.Remove(ctx, message) != nil
+		return
 	}
 	now := time.Now()
 	if !d.store.pruneDue(now) {
-		return true
+		return
 	}
 	if _, err := d.store.load(d.ctx); err != nil {
 		d.log.Warn("delete old drafts", "error", err)
@@ -309,7 +311,18 @@ func (d *Drafts[A, M]) record(f *draft[A, M], message M) bool {
 			delete(d.byID, id)
 		}
 	}
-	return true
+}
+
+// takeBack deletes the message of a draft and ends the draft.
+func (d *Drafts[A, M]) takeBack(f *draft[A, M], message M) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), removeTimeout)
+	defer cancel()
+	if d.platform.Remove(ctx, message) != nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f.message, f.muted = none[M](), true
 }
 
 // Finish ends a draft and returns its message. It waits for the running request, whose
@@ -336,15 +349,14 @@ func (d *Drafts[A, M]) Finish(ctx context.Context, id string) (message M, err er
 			return message, sdk.Retry(time.Second, context.Cause(ctx))
 		}
 	}
-	if f.former != nil && isMessage(f.former.message) {
-		former := f.former.message
+	if other := f.other; isMessage(other) {
 		d.mu.Unlock()
-		err := d.platform.Remove(ctx, former)
+		err := d.platform.Remove(ctx, other)
 		d.mu.Lock()
 		if err != nil {
 			return message, err
 		}
-		f.former.forget()
+		f.other = none[M]()
 	}
 	return f.message, nil
 }
@@ -394,7 +406,7 @@ func (d *Drafts[A, M]) Delivered(id string) sdk.Effects {
 			d.ended = d.ended[1:]
 		}
 	}
-	return d.store.remove(f.id, f.posted(), f.former)
+	return remove(f.keys)
 }
 
 // Len returns how many drafts are remembered.

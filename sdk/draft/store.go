@@ -31,7 +31,7 @@ type Kernel interface {
 type store[M Message] struct {
 	kernel Kernel
 	prefix string
-	suffix string // of the keys of this node
+	node   string // this one; empty: there is no cluster
 
 	mu       sync.Mutex
 	prunedAt time.Time
@@ -43,32 +43,22 @@ type stored[M Message] struct {
 	message          M
 }
 
-func (s *stored[M]) forget() {
-	var none M
-	s.message = none
-}
-
 func newStore[M Message](k Kernel, account string) *store[M] {
-	return &store[M]{kernel: k, prefix: allDrafts + account + "/", suffix: suffix(k.Node())}
+	return &store[M]{kernel: k, prefix: allDrafts + account + "/", node: k.Node()}
 }
-
-// suffix is the end of the keys of a node.
-func suffix(node string) string {
-	if node == "" {
-		return ""
-	}
-	return atNode + node
-}
-
-func (s *store[M]) clustered() bool { return s.suffix != "" }
 
 const (
 	allDrafts = "draft/"
 	atNode    = "@" // no id of a draft has it
 )
 
-// key is where the message of a draft is stored.
-func (s *store[M]) key(draft string) string { return s.prefix + draft + s.suffix }
+// key is where this node stores the message of a draft.
+func (s *store[M]) key(draft string) string {
+	if s.node == "" {
+		return s.prefix + draft
+	}
+	return s.prefix + draft + atNode + s.node
+}
 
 // load reads the messages of the account, and deletes old ones.
 func (s *store[M]) load(ctx context.Context) (all []stored[M], err error) {
@@ -96,22 +86,18 @@ func (s *store[M]) load(ctx context.Context) (all []stored[M], err error) {
 	return all, nil
 }
 
-// save stores the message of a draft, in place of a former one.
-func (s *store[M]) save(ctx context.Context, draft string, former *stored[M], m M) error {
+// save stores the message of a draft, in place of former ones.
+func (s *store[M]) save(ctx context.Context, key string, m M, former []string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err := s.kernel.Commit(ctx, append(s.remove(draft, false, former), sdk.Put(s.key(draft), m))...)
+	_, err := s.kernel.Commit(ctx, append(remove(former), sdk.Put(key, m))...)
 	return err
 }
 
-// remove returns the effects that delete the message of a draft if it was stored, and a
-// former one.
-func (s *store[M]) remove(draft string, stored bool, former *stored[M]) (effects sdk.Effects) {
-	if former != nil && (!stored || former.key != s.key(draft)) {
-		effects = append(effects, sdk.Delete(former.key))
-	}
-	if stored {
-		effects = append(effects, sdk.Delete(s.key(draft)))
+// remove returns the effects that delete messages.
+func remove(keys []string) (effects sdk.Effects) {
+	for _, key := range keys {
+		effects = append(effects, sdk.Delete(key))
 	}
 	return effects
 }
