@@ -55,11 +55,13 @@ type reach struct {
 	key      *link.Key
 	link     *link.Link // nil: this node lacks the key
 
-	telling   sync.Mutex // held while facts change and are told
-	mu        sync.Mutex
-	facts     Facts
-	told      []postgres.Told   // by all nodes, as read last
-	others    map[string]Facts  // the same, decoded
+	telling sync.Mutex // held while facts change and are told
+	mu      sync.Mutex // never held while PostgreSQL is asked: the node's lease waits for it
+	facts   Facts
+	told    []postgres.Told  // by all nodes, as read last
+	others  map[string]Facts // the same, decoded
+
+	locating  sync.Mutex        // held while addresses are read
 	addresses map[string]string // of nodes
 	asked     time.Time         // when they were read
 }
@@ -143,8 +145,8 @@ func (r *reach) relay(cell string, home *config.Home, owner func() (string, erro
 const addressesFor = time.Second
 
 func (r *reach) address(ctx context.Context, node string) (string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.locating.Lock()
+	defer r.locating.Unlock()
 	if time.Since(r.asked) > addressesFor {
 		all, err := r.database.Told(ctx)
 		if err != nil {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -159,12 +160,16 @@ func (n *Node) look(ctx context.Context, c *conn, watch func(p *peer, first bool
 
 // terminate ends the connections of a process, so that nothing that it sent before happens
 // later and holds a lock meanwhile. It takes no connection of the pool: those may all wait
-// for PostgreSQL, and a node that waits for them would lose its lease.
+// for PostgreSQL, and a node that waits for them would lose its lease. PostgreSQL warns of a
+// connection that has ended meanwhile, as when other nodes do the same.
 func (c *conn) terminate(ctx context.Context, incarnation []byte) error {
 	_, err := c.exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
 		"WHERE starts_with(application_name, $1) AND usename = current_user AND datname = current_database() "+
 		"AND pid <> pg_backend_pid()",
 		processName(incarnation))
+	if errors.Is(err, errWarned) {
+		return nil
+	}
 	return err
 }
 

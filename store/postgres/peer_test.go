@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/switchboard-run/switchboard/store/postgres/postgrestest"
 )
 
 // A process that was stopped itself does not take the others for dead.
@@ -57,5 +60,47 @@ func TestADeadProcessIsNotRevivedByWhatItWroteBefore(t *testing.T) {
 	p.dead = true
 	if p.see(Member{Beat: 1, incarnation: [16]byte{1}}, now, 0); p.dead {
 		t.Error("the next process is dead")
+	}
+}
+
+// Nodes that terminate the connections of another one at the same time find some of them
+// gone. An error would cost each its own connection, and its lock with it.
+func TestSeveralTerminateAtOnce(t *testing.T) {
+	t.Parallel()
+	dsn := postgrestest.Start(t).Database()
+	open := func(name string) *Database {
+		d, err := Open(t.Context(), Options{DSN: dsn, Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(d.Close)
+		return d
+	}
+	connect := func(d *Database) *conn {
+		c, err := d.connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.drop)
+		return c
+	}
+	stopped := open("stopped")
+	var others []*conn
+	for _, name := range []string{"a", "b", "c", "d"} {
+		others = append(others, connect(open(name)))
+	}
+	for range 5 {
+		for range 30 {
+			connect(stopped)
+		}
+		var all sync.WaitGroup
+		for _, c := range others {
+			all.Go(func() {
+				if err := c.terminate(t.Context(), stopped.incarnation[:]); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }
