@@ -402,5 +402,5 @@ async def _serve(extension: Extension, handshake: int) -> None:
     loop.add_signal_handler(signal.SIGINT, lambda: None)  # of a terminal: the kernel decides
     loop.add_signal_handler(signal.SIGTERM, lambda: server.begin(server.shutdown(ext.ShutdownRequest(), None)))
     await server.done.wait()
-    await rpc.stop(0.1)
+    await asyncio.wait([loop.create_task(rpc.stop(0.1))], timeout=0.5)  # the kernel waits for two seconds
     os._exit(0)
