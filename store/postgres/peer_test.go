@@ -67,7 +67,7 @@ func TestADeadProcessIsNotRevivedByWhatItWroteBefore(t *testing.T) {
 // gone. An error would cost each its own connection, and its lock with it.
 func TestSeveralTerminateAtOnce(t *testing.T) {
 	t.Parallel()
-	dsn := postgrestest.Start(t).Database()
+	dsn := postgrestest.Start(t, "max_connections=200").Database()
 	open := func(name string) *Database {
 		d, err := Open(t.Context(), Options{DSN: dsn, Name: name})
 		if err != nil {
