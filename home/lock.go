@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,8 +45,8 @@ const (
 // ends with the process.
 func lockHome(home *config.Home, holder string) (*os.File, error) {
 	f, err := lockFile(home, holder)
-	if err == nil && errors.Is(sqlite.Free(home.Database()), journal.ErrFenced) { // the lock was deleted
-		_ = f.Close()
+	if err == nil && !await(func() bool { return !errors.Is(sqlite.Free(home.Database()), journal.ErrFenced) }, lockEvery) {
+		_ = f.Close() // the lock was deleted
 		return nil, fmt.Errorf("%w (%s): talk to it with `switchboard chat`, or stop it first", ErrRunning, home.Path())
 	}
 	return f, err
@@ -57,10 +59,13 @@ func lockFile(home *config.Home, holder string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		held, _ := io.ReadAll(io.LimitReader(f, 100))
+	await(func() bool {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		return !errors.Is(err, unix.EWOULDBLOCK) || !ended(f)
+	}, passedOn)
+	if err != nil {
+		by, pid := holderOf(f)
 		_ = f.Close()
-		by, pid, _ := strings.Cut(strings.TrimSpace(string(held)), " ")
 		switch {
 		case !errors.Is(err, unix.EWOULDBLOCK):
 			return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -75,6 +80,36 @@ func lockFile(home *config.Home, holder string) (*os.File, error) {
 	}
 	recordHolder(f, holder)
 	return f, nil
+}
+
+// A process that is killed while it starts another one leaves its locks to that one until it
+// executes its program.
+const (
+	lockEvery = 10 * time.Millisecond
+	passedOn  = 3 * time.Second // with which a slow machine comes by
+)
+
+// await returns whether done was true within a time.
+func await(done func() bool, within time.Duration) bool {
+	for end := time.Now().Add(within); !done(); time.Sleep(lockEvery) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// ended reports whether the holder of a lock has ended.
+func ended(lock *os.File) bool {
+	_, pid := holderOf(lock)
+	n, err := strconv.Atoi(pid)
+	return err == nil && n > 0 && errors.Is(unix.Kill(n, 0), unix.ESRCH)
+}
+
+func holderOf(lock *os.File) (by, pid string) {
+	held, _ := io.ReadAll(io.NewSectionReader(lock, 0, 100))
+	by, pid, _ = strings.Cut(strings.TrimSpace(string(held)), " ")
+	return by, pid
 }
 
 // recordHolder writes the holder into the lock file, for the errors of others.

@@ -2,6 +2,9 @@ package home
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,5 +36,51 @@ func TestWhoHoldsAHome(t *testing.T) {
 		if err := held.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A kernel that was killed while it started an extension holds up the next one only until
+// that extension's program runs.
+func TestALockThatADeadKernelLeftIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	home, err := config.OpenHomeAt(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := exec.CommandContext(t.Context(), "true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := lockHome(home, heldByKernel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.WriteAt(fmt.Appendf(nil, "kernel %d\n", dead.Process.Pid), 0); err != nil {
+		t.Fatal(err)
+	}
+	starting := exec.CommandContext(t.Context(), "cat")
+	starting.ExtraFiles = []*os.File{lock}
+	end, err := starting.StdinPipe()
+	if err == nil {
+		err = starting.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = lock.Close()
+	locked := make(chan error)
+	go func() {
+		next, err := lockHome(home, heldByKernel)
+		if err == nil {
+			err = next.Close()
+		}
+		locked <- err
+	}()
+	_ = end.Close()
+	if err := starting.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-locked; err != nil {
+		t.Error(err)
 	}
 }
