@@ -45,7 +45,8 @@ const (
 // ends with the process.
 func lockHome(home *config.Home, holder string) (*os.File, error) {
 	f, err := lockFile(home, holder)
-	if err == nil && !await(func() bool { return !errors.Is(sqlite.Free(home.Database()), journal.ErrFenced) }, lockEvery) {
+	free := func() bool { return !errors.Is(sqlite.Free(home.Database()), journal.ErrFenced) }
+	if err == nil && !await(free, lockEvery) {
 		_ = f.Close() // the lock was deleted
 		return nil, fmt.Errorf("%w (%s): talk to it with `switchboard chat`, or stop it first", ErrRunning, home.Path())
 	}
