@@ -41,8 +41,9 @@ const (
 	heldToMove   = "cluster" // while it joins a cluster, or leaves it
 )
 
-// lockHome locks the home for a kernel, or for a backup without a kernel. The lock
-// ends with the process.
+// lockHome locks the home for a kernel, or for a backup without a kernel. The lock ends with
+// the process. If its holder was killed while it started another process, that one keeps the
+// lock until it executes its program; lockHome waits for that, up to passedOn.
 func lockHome(home *config.Home, holder string) (*os.File, error) {
 	f, err := lockFile(home, holder)
 	free := func() bool { return !errors.Is(sqlite.Free(home.Database()), journal.ErrFenced) }
@@ -83,14 +84,12 @@ func lockFile(home *config.Home, holder string) (*os.File, error) {
 	return f, nil
 }
 
-// A process that is killed while it starts another one leaves its locks to that one until it
-// executes its program.
 const (
-	lockEvery = 10 * time.Millisecond
-	passedOn  = 3 * time.Second // with which a slow machine comes by
+	lockEvery = 10 * time.Millisecond // how often a lock is tried
+	passedOn  = 3 * time.Second       // how long a lock of a process that has ended is tried
 )
 
-// await returns whether done was true within a time.
+// await calls done until it returns true, and returns false if that takes longer than within.
 func await(done func() bool, within time.Duration) bool {
 	for end := time.Now().Add(within); !done(); time.Sleep(lockEvery) {
 		if time.Now().After(end) {
